@@ -1,0 +1,2 @@
+//! `mqnamesrv`: parse, load, start, wait.
+fn main() {}

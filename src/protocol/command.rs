@@ -1,0 +1,177 @@
+//! `RemotingCommand`, the one kind of message: a request as it is read, a response as it is written.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use smallvec::SmallVec;
+
+use super::code::ResponseCode;
+
+/// How a header is encoded; the fifth byte of a frame (spec 1.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SerializeType {
+    /// A JSON object (spec 1.2).
+    #[default]
+    Json,
+    /// The compact binary form (spec 1.3).
+    RocketMq,
+}
+
+/// Flag bit of a response (spec 1.4).
+pub const FLAG_RESPONSE: i32 = 1;
+/// Flag bit of a request that must never be answered (spec 1.4).
+pub const FLAG_ONEWAY: i32 = 2;
+
+/// A decoded frame that borrows from the bytes it was read from.
+///
+/// What the original reads and then never looks at (language, remark, `serializeTypeCurrentRPC`) is checked and dropped.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RemotingCommand<'a> {
+    /// Request code, or result code of a response.
+    pub code: i32,
+    /// The sender's version ordinal (spec 1.6); 0 when it sent none.
+    pub version: i32,
+    /// Correlation id chosen by the requester and echoed.
+    pub opaque: i32,
+    /// Bit set (spec 1.4).
+    pub flag: i32,
+    /// The header's custom fields.
+    pub ext: ExtFields<'a>,
+    /// The bytes after the header; empty when there are none.
+    pub body: &'a [u8],
+    /// How the header was encoded: the answer mirrors it (spec 1.7, Q1).
+    pub serialize_type: SerializeType,
+}
+
+impl RemotingCommand<'_> {
+    /// Whether this is an answer to a request of ours.
+    #[must_use]
+    pub fn is_response(&self) -> bool {
+        self.flag & FLAG_RESPONSE != 0
+    }
+
+    /// Whether the sender wants no answer, not even an error.
+    #[must_use]
+    pub fn is_oneway(&self) -> bool {
+        self.flag & FLAG_ONEWAY != 0
+    }
+
+    /// What an answer to this request needs to know of it.
+    #[must_use]
+    pub fn reply_head(&self) -> ReplyHead {
+        ReplyHead {
+            opaque: self.opaque,
+            serialize_type: self.serialize_type,
+        }
+    }
+}
+
+/// `extFields`: name and text pairs in the order sent. Absent and empty maps look alike, as they do to every handler of the
+/// original.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ExtFields<'a> {
+    pairs: SmallVec<[(Cow<'a, str>, Cow<'a, str>); 12]>,
+}
+
+impl<'a> ExtFields<'a> {
+    /// Adds a pair; a later one of the same name wins.
+    pub fn push(&mut self, name: Cow<'a, str>, value: Cow<'a, str>) {
+        self.pairs.push((name, value));
+    }
+
+    /// The text of `name`, the last one sent; `None` when it is missing or null.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.pairs
+            .iter()
+            .rev()
+            .find(|(key, _)| key == name)
+            .map(|(_, value)| value.as_ref())
+    }
+
+    /// How many pairs were sent.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.pairs.len()
+    }
+
+    /// Whether none was sent.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.pairs.is_empty()
+    }
+}
+
+/// What an answer repeats of its request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ReplyHead {
+    /// The request's correlation id.
+    pub opaque: i32,
+    /// The request's header codec.
+    pub serialize_type: SerializeType,
+}
+
+/// An answer as a value. Names of ext fields are ours, so they are static.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Response {
+    /// Result code.
+    pub code: ResponseCode,
+    /// Error text.
+    pub remark: Option<Cow<'static, str>>,
+    /// `None`: the header has no `extFields` member; `Some` of nothing: it has an empty one (spec 1.2).
+    pub ext: Option<ResponseExt>,
+    /// Bytes after the header; empty for none.
+    pub body: Bytes,
+}
+
+/// Ext fields of an answer.
+pub type ResponseExt = SmallVec<[(&'static str, Cow<'static, str>); 2]>;
+
+impl Response {
+    /// An answer with a code and nothing else.
+    #[must_use]
+    pub const fn new(code: ResponseCode) -> Self {
+        Self {
+            code,
+            remark: None,
+            ext: None,
+            body: Bytes::new(),
+        }
+    }
+
+    /// Code 0 and nothing else.
+    #[must_use]
+    pub const fn success() -> Self {
+        Self::new(ResponseCode::Success)
+    }
+
+    /// An error with its text.
+    #[must_use]
+    pub fn error(code: ResponseCode, remark: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            remark: Some(remark.into()),
+            ..Self::new(code)
+        }
+    }
+
+    /// The same with an (at first empty) `extFields` member.
+    #[must_use]
+    pub fn with_empty_ext(mut self) -> Self {
+        self.ext.get_or_insert_default();
+        self
+    }
+
+    /// The same with one more ext field.
+    #[must_use]
+    pub fn with_ext(mut self, name: &'static str, value: impl Into<Cow<'static, str>>) -> Self {
+        self.ext.get_or_insert_default().push((name, value.into()));
+        self
+    }
+
+    /// The same with a body.
+    #[must_use]
+    pub fn with_body(mut self, body: impl Into<Bytes>) -> Self {
+        self.body = body.into();
+        self
+    }
+}

@@ -1,0 +1,6 @@
+//! Bytes ⇄ typed messages. Knows no routing, no socket and no time; `docs/protocol.md` is its specification.
+
+pub mod body;
+pub mod code;
+pub mod command;
+pub mod name;
