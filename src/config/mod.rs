@@ -1,1 +1,504 @@
-//! config
+//! Every setting: read from a `-c` file, shown by 319 and `-p`, changed by 318, written back.
+//!
+//! Pure: bytes in, values and text out. What it promises:
+//!
+//! - No request can change a path, the black list or a key that is not Java's (spec 5.4).
+//! - A request is applied as a whole to a copy, or refused as a whole.
+//! - [`Config::to_file_text`] read by [`Config::load_file`] is the same configuration again, whatever the values are.
+//! - A value that [`Config::validate`] refuses never comes from a request.
+//!
+//! `docs/configuration.md` describes all keys; its tables are made from the same rows as the code.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    error::Error,
+    fmt,
+    time::Duration,
+};
+
+mod file;
+mod key;
+pub mod properties;
+mod update;
+mod value;
+
+#[cfg(test)]
+mod document;
+#[cfg(test)]
+mod tests;
+
+pub use self::{
+    file::{Finding, Severity},
+    update::{ConfigUpdate, UpdateRefusal},
+};
+use self::{
+    key::{FAMILIES, KEYS, Key, KeyId, Standard},
+    value::{Value, java_trim, unbracketed, zone_minutes},
+};
+
+/// Longest value in bytes, from a file or a request.
+pub const VALUE_LEN_MAX: usize = 4096;
+
+/// Longest name of a remembered key in bytes.
+pub const KEY_LEN_MAX: usize = 256;
+
+/// Most unknown keys remembered from a file. With the bounds above, this bounds the body of 319.
+pub const REMEMBERED_KEYS_MAX: usize = 1024;
+
+/// Longest body of 318 in bytes.
+pub const UPDATE_LEN_MAX: usize = 64 * 1024;
+
+/// Stands for "never" where a duration is needed: a century, which any clock can still add.
+pub const NEVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+
+const _: () = assert!(VALUE_LEN_MAX < UPDATE_LEN_MAX);
+
+/// What the process's environment contributes to the defaults.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Environment {
+    /// The user's home directory; the current directory stands in for it.
+    pub user_home: Option<String>,
+    /// `ROCKETMQ_HOME`, which need not be set.
+    pub rocketmq_home: Option<String>,
+}
+
+/// Every setting of a server.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Config {
+    /// One for each row of [`KEYS`], of the row's kind.
+    values: Vec<Value>,
+    /// The keys that 319 shows only because the file sets them.
+    shown: BTreeSet<KeyId>,
+    /// Keys of the file that nothing here knows: 319 shows them, as in Java.
+    remembered: BTreeMap<String, String>,
+}
+
+/// What a running server looks up at each request: small enough to travel with every snapshot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LiveSettings {
+    /// `orderMessageEnable`
+    pub order_message_enable: bool,
+    /// `returnOrderTopicConfigToBroker`
+    pub return_order_topic_config_to_broker: bool,
+    /// `supportActingMaster`
+    pub support_acting_master: bool,
+    /// `enableAllTopicList`
+    pub enable_all_topic_list: bool,
+    /// `enableTopicList`
+    pub enable_topic_list: bool,
+    /// `notifyMinBrokerIdChanged`
+    pub notify_min_broker_id_changed: bool,
+    /// `deleteTopicWithBrokerRegistration`
+    pub delete_topic_with_broker_registration: bool,
+    /// `needWaitForService`
+    pub need_wait_for_service: bool,
+    /// `waitSecondsForService`
+    pub wait_for_service: Duration,
+    /// `enableShutdownGracefully`
+    pub enable_shutdown_gracefully: bool,
+    /// `shutdownWaitTimeSeconds`
+    pub shutdown_wait: Duration,
+    /// `serverChannelMaxIdleTimeSeconds`; [`NEVER`] if that is 0
+    pub channel_max_idle: Duration,
+    /// `scanNotActiveBrokerInterval`
+    pub scan_interval: Duration,
+}
+
+impl Default for LiveSettings {
+    fn default() -> Self {
+        Config::defaults(&Environment::default()).live()
+    }
+}
+
+/// A value that the server does not start with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// The key.
+    pub key: &'static str,
+    /// Its value.
+    pub value: String,
+    /// What it may be, or what to do instead.
+    pub allowed: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{}={} is refused: {}",
+            self.key,
+            self.value.escape_debug(),
+            self.allowed
+        )
+    }
+}
+
+/// Everything that keeps a configuration from being started with; at least one problem.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigError {
+    /// In the order of the table of keys.
+    pub problems: Vec<Problem>,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (count, problem) in self.problems.iter().enumerate() {
+            let separator = if count == 0 { "" } else { "; " };
+            write!(f, "{separator}{problem}")?;
+        }
+        Ok(())
+    }
+}
+
+impl Error for ConfigError {}
+
+impl Config {
+    /// The configuration of a server that is given no file.
+    #[must_use]
+    pub fn defaults(environment: &Environment) -> Self {
+        let standard = |key: &Key| match key.standard {
+            Standard::Is(text) => {
+                Value::read(key.kind, text).expect("the table's default is a value of its key")
+            }
+            Standard::InUserHome(file) => {
+                let home = environment
+                    .user_home
+                    .as_deref()
+                    .filter(|home| !home.is_empty())
+                    .unwrap_or(".");
+                let separator = std::path::MAIN_SEPARATOR;
+                let home = home.strip_suffix(separator).unwrap_or(home);
+                // Trimmed because it would be when read back from a file.
+                Value::Text(
+                    java_trim(&format!("{home}{separator}namesrv{separator}{file}")).to_owned(),
+                )
+            }
+            Standard::RocketmqHome => match &environment.rocketmq_home {
+                Some(home) => Value::Text(java_trim(home).to_owned()),
+                None => Value::Unset,
+            },
+            Standard::Unset => Value::Unset,
+        };
+        Self {
+            values: KEYS.iter().map(standard).collect(),
+            shown: BTreeSet::new(),
+            remembered: BTreeMap::new(),
+        }
+    }
+
+    /// Applies the bytes of a `-c` file and makes `path` the file that updates are written to.
+    ///
+    /// Never fails as a whole: a line that cannot be used leaves its key as it was, and is reported with its number.
+    pub fn load_file(&mut self, path: &str, bytes: &[u8]) -> Vec<Finding> {
+        file::load(self, path, bytes)
+    }
+
+    /// Checks that a server can start with this.
+    ///
+    /// # Errors
+    ///
+    /// Names every value that it cannot start with, and what to do instead.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        let of_keys = KEYS
+            .iter()
+            .filter_map(|key| self.value(key.id).check(key).err());
+        let problems: Vec<_> = of_keys.chain(self.water_mark_problem()).collect();
+        if problems.is_empty() {
+            Ok(())
+        } else {
+            Err(ConfigError { problems })
+        }
+    }
+
+    /// What the running server looks up.
+    #[must_use]
+    pub fn live(&self) -> LiveSettings {
+        LiveSettings {
+            order_message_enable: self.boolean(KeyId::OrderMessageEnable),
+            return_order_topic_config_to_broker: self
+                .boolean(KeyId::ReturnOrderTopicConfigToBroker),
+            support_acting_master: self.boolean(KeyId::SupportActingMaster),
+            enable_all_topic_list: self.boolean(KeyId::EnableAllTopicList),
+            enable_topic_list: self.boolean(KeyId::EnableTopicList),
+            notify_min_broker_id_changed: self.boolean(KeyId::NotifyMinBrokerIdChanged),
+            delete_topic_with_broker_registration: self
+                .boolean(KeyId::DeleteTopicWithBrokerRegistration),
+            need_wait_for_service: self.boolean(KeyId::NeedWaitForService),
+            wait_for_service: self.seconds(KeyId::WaitSecondsForService),
+            enable_shutdown_gracefully: self.boolean(KeyId::EnableShutdownGracefully),
+            shutdown_wait: self.shutdown_wait_time(),
+            channel_max_idle: self.server_channel_max_idle_time(),
+            scan_interval: self.scan_not_active_broker_interval(),
+        }
+    }
+
+    /// Answers code 318: the configuration after `body`, a properties text, was applied to this one.
+    ///
+    /// # Errors
+    ///
+    /// The request is refused as a whole, and nothing of it may be applied.
+    pub fn update(&self, body: &[u8]) -> Result<ConfigUpdate, UpdateRefusal> {
+        update::update(self, body)
+    }
+
+    /// The body of code 319: sorted `key=value` lines without escapes (`Configuration#getAllConfigsFormatString`).
+    #[must_use]
+    pub fn to_wire_text(&self) -> String {
+        let mut text = String::with_capacity(2048);
+        for (name, value) in self
+            .visible()
+            .into_iter()
+            .filter(|(name, _)| !is_secret(name))
+        {
+            for part in [name, "=", &value, "\n"] {
+                text.push_str(part);
+            }
+        }
+        text
+    }
+
+    /// What is written to [`Self::config_store_path`]: the same lines as a file that reads back as this configuration.
+    #[must_use]
+    pub fn to_file_text(&self) -> String {
+        let mut text = FILE_HEADER.to_owned();
+        for (name, value) in self.visible() {
+            properties::write(&mut text, name, &value);
+        }
+        text
+    }
+
+    /// What `-p` prints: every key in the order of the table as `name=value`, then the remembered ones.
+    #[must_use]
+    pub fn print_items(&self) -> String {
+        let known = KEYS
+            .iter()
+            .zip(&self.values)
+            .map(|(key, value)| (key.name, value.to_string()));
+        let remembered = self.remembered.iter().map(|(name, value)| {
+            let value = if is_secret(name) { "******" } else { value };
+            (name.as_str(), value.to_owned())
+        });
+        known
+            .chain(remembered)
+            .map(|(name, value)| format!("{name}={value}\n"))
+            .collect()
+    }
+
+    /// Records which port a server that asked for any free one was given; 319 then shows it, as in Java.
+    pub fn record_bound_port(&mut self, port: u16) {
+        if self.listen_port() == 0 {
+            self.replace(KeyId::ListenPort, Value::Number(port.into()));
+        }
+    }
+}
+
+const FILE_HEADER: &str = "\
+# Written by the name server after a change of its configuration by a request (code 318).
+# Comments and order of an earlier file are lost; its text is kept beside this file as .bak.
+# ASCII with escapes, as java.util.Properties reads it.
+";
+
+/// What the server reads at start. Out-of-range values are clamped here, but [`Config::validate`] refuses them before.
+impl Config {
+    /// `listenPort`; 0 = any free one.
+    #[must_use]
+    pub fn listen_port(&self) -> u16 {
+        u16::try_from(self.number(KeyId::ListenPort)).unwrap_or(u16::MAX)
+    }
+
+    /// `bindAddress`: a host name or an address, an IPv6 one without brackets.
+    #[must_use]
+    pub fn bind_address(&self) -> &str {
+        unbracketed(self.text(KeyId::BindAddress))
+    }
+
+    /// `kvConfigPath`
+    #[must_use]
+    pub fn kv_config_path(&self) -> &str {
+        self.text(KeyId::KvConfigPath)
+    }
+
+    /// `configStorePath`: the `-c` file if there is one.
+    #[must_use]
+    pub fn config_store_path(&self) -> &str {
+        self.text(KeyId::ConfigStorePath)
+    }
+
+    /// `scanNotActiveBrokerInterval`
+    #[must_use]
+    pub fn scan_not_active_broker_interval(&self) -> Duration {
+        let millis = u64::try_from(self.number(KeyId::ScanNotActiveBrokerInterval)).unwrap_or(1);
+        Duration::from_millis(millis).clamp(Duration::from_millis(1), NEVER)
+    }
+
+    /// `serverChannelMaxIdleTimeSeconds`; [`NEVER`] if that is 0.
+    #[must_use]
+    pub fn server_channel_max_idle_time(&self) -> Duration {
+        let idle = self.seconds(KeyId::ServerChannelMaxIdleTimeSeconds);
+        if idle.is_zero() { NEVER } else { idle }
+    }
+
+    /// `shutdownWaitTimeSeconds`
+    #[must_use]
+    pub fn shutdown_wait_time(&self) -> Duration {
+        self.seconds(KeyId::ShutdownWaitTimeSeconds)
+    }
+
+    /// `serverSocketBacklog`
+    #[must_use]
+    pub fn server_socket_backlog(&self) -> i32 {
+        i32::try_from(self.number(KeyId::ServerSocketBacklog)).unwrap_or(i32::MAX)
+    }
+
+    /// `serverSocketSndBufSize`; `None` = the system's.
+    #[must_use]
+    pub fn server_socket_snd_buf_size(&self) -> Option<usize> {
+        self.positive(KeyId::ServerSocketSndBufSize)
+    }
+
+    /// `serverSocketRcvBufSize`; `None` = the system's.
+    #[must_use]
+    pub fn server_socket_rcv_buf_size(&self) -> Option<usize> {
+        self.positive(KeyId::ServerSocketRcvBufSize)
+    }
+
+    /// `writeBufferHighWaterMark`; `None` unless both marks are set.
+    #[must_use]
+    pub fn write_buffer_high_water_mark(&self) -> Option<usize> {
+        self.water_marks().map(|(_, high)| high)
+    }
+
+    /// `writeBufferLowWaterMark`; `None` unless both marks are set.
+    #[must_use]
+    pub fn write_buffer_low_water_mark(&self) -> Option<usize> {
+        self.water_marks().map(|(low, _)| low)
+    }
+
+    /// `unRegisterBrokerQueueCapacity`
+    #[must_use]
+    pub fn unregister_broker_queue_capacity(&self) -> usize {
+        self.positive(KeyId::UnRegisterBrokerQueueCapacity)
+            .unwrap_or(1)
+    }
+
+    /// `com.rocketmq.remoting.frameMaxLength`: largest incoming frame, its 4 length bytes included.
+    #[must_use]
+    pub fn frame_max_length(&self) -> usize {
+        self.positive(KeyId::FrameMaxLength)
+            .unwrap_or(crate::limits::FRAME_LEN_MAX)
+    }
+
+    /// `waypost.workerThreads`; `None` = one a processor.
+    #[must_use]
+    pub fn worker_threads(&self) -> Option<usize> {
+        self.positive(KeyId::WorkerThreads)
+    }
+
+    /// `waypost.logLevel`: a lower-case word, `off` to `trace`.
+    #[must_use]
+    pub fn log_level(&self) -> &str {
+        self.text(KeyId::LogLevel)
+    }
+
+    /// `waypost.logOutput`: `stdout` or `stderr`.
+    #[must_use]
+    pub fn log_output(&self) -> &str {
+        self.text(KeyId::LogOutput)
+    }
+
+    /// `waypost.logTimeZone` as its offset to GMT in minutes.
+    #[must_use]
+    pub fn log_offset_minutes(&self) -> i32 {
+        zone_minutes(self.text(KeyId::LogTimeZone)).unwrap_or(0)
+    }
+}
+
+impl Config {
+    fn value(&self, id: KeyId) -> &Value {
+        &self.values[id as usize]
+    }
+
+    /// Puts `value`, which was read for `id`, in its place.
+    fn replace(&mut self, id: KeyId, value: Value) {
+        self.values[id as usize] = value;
+    }
+
+    fn boolean(&self, id: KeyId) -> bool {
+        *self.value(id) == Value::Boolean(true)
+    }
+
+    fn number(&self, id: KeyId) -> i64 {
+        if let Value::Number(value) = *self.value(id) {
+            value
+        } else {
+            0
+        }
+    }
+
+    fn text(&self, id: KeyId) -> &str {
+        if let Value::Text(value) = self.value(id) {
+            value
+        } else {
+            ""
+        }
+    }
+
+    fn seconds(&self, id: KeyId) -> Duration {
+        Duration::from_secs(u64::try_from(self.number(id)).unwrap_or(0))
+    }
+
+    fn positive(&self, id: KeyId) -> Option<usize> {
+        usize::try_from(self.number(id))
+            .ok()
+            .filter(|&size| size > 0)
+    }
+
+    /// Low and high mark, if both are set.
+    fn water_marks(&self) -> Option<(usize, usize)> {
+        self.positive(KeyId::WriteBufferLowWaterMark)
+            .zip(self.positive(KeyId::WriteBufferHighWaterMark))
+    }
+
+    fn water_mark_problem(&self) -> Option<Problem> {
+        let (low, high) = self.water_marks().filter(|(low, high)| low > high)?;
+        let allowed = format!("allowed is at most the value of writeBufferHighWaterMark, {high}");
+        Some(Problem {
+            key: "writeBufferLowWaterMark",
+            value: low.to_string(),
+            allowed,
+        })
+    }
+
+    /// What 319 and the file contain, sorted: all keys of the original's two objects, and what the file sets besides.
+    fn visible(&self) -> BTreeMap<&str, String> {
+        let is_visible = |key: &Key| key.group.is_on_the_wire() || self.shown.contains(&key.id);
+        let known = KEYS
+            .iter()
+            .zip(&self.values)
+            .filter(|(key, value)| is_visible(key) && **value != Value::Unset);
+        let known = known.map(|(key, value)| (key.name, value.to_string()));
+        known
+            .chain(
+                self.remembered
+                    .iter()
+                    .map(|(name, value)| (name.as_str(), value.clone())),
+            )
+            .collect()
+    }
+}
+
+/// Whether a remembered key's value is nobody's business: 319 asks for no password.
+fn is_secret(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    ["password", "secret"]
+        .iter()
+        .any(|word| name.contains(word))
+}
+
+/// What is known of a name that is no key but belongs to a family of them.
+fn family(name: &str) -> Option<&'static str> {
+    FAMILIES
+        .iter()
+        .find(|(prefix, _)| name.starts_with(prefix))
+        .map(|&(_, remark)| remark)
+}
