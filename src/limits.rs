@@ -17,3 +17,26 @@ pub const IN_FLIGHT_PER_CONNECTION_MAX: usize = 64;
 
 const _: () = assert!(IN_FLIGHT_PER_CONNECTION_MAX <= IN_FLIGHT_MAX);
 const _: () = assert!(INFLATED_LEN_MAX >= FRAME_LEN_MAX);
+
+/// Connections that one broker may live by: the one that registered it and the latest that heartbeat for it.
+pub const CONNECTIONS_PER_BROKER_MAX: usize = 8;
+
+/// Brokers that a connection remembers to have bound itself to; beyond it a heartbeat binds again, which changes nothing.
+pub const KNOWN_BROKERS_MAX: usize = 64;
+
+/// Topics of one registration that are logged one by one.
+pub const TOPIC_LOG_LINES_MAX: usize = 16;
+
+/// KV changes that may wait for a write that is out; beyond it the answer is `SYSTEM_BUSY`.
+pub const KV_WAITING_MAX: usize = 4096;
+
+/// Bytes of names and values in those changes.
+pub const KV_WAITING_LEN_MAX: usize = 2 * FRAME_LEN_MAX;
+
+/// Bytes of the KV table. The whole of it is written with each change.
+pub const KV_TABLE_LEN_MAX: usize = 2 * FRAME_LEN_MAX;
+
+/// Configuration updates that may wait for a write that is out; beyond it the answer is `SYSTEM_BUSY`.
+pub const CONFIG_WAITING_MAX: usize = 64;
+
+const _: () = assert!(KV_WAITING_LEN_MAX >= FRAME_LEN_MAX);

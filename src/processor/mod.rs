@@ -1,1 +1,184 @@
-//! processor
+//! One request against one snapshot: an answer, or a command for the writer. No state, no I/O, no clock of its own.
+
+mod admin;
+mod broker;
+mod client;
+mod zone;
+
+use std::{net::SocketAddr, sync::Arc};
+
+use smallvec::SmallVec;
+
+use crate::{
+    ids::ConnectionId,
+    limits,
+    protocol::{
+        code::{RequestCode, ResponseCode, version},
+        command::{RemotingCommand, Response},
+        encode,
+    },
+    registry::{Command, RouteSnapshot, command::ReplyTo},
+    time::Timestamp,
+};
+
+/// What a request is processed against.
+#[derive(Debug)]
+pub struct Context<'a> {
+    /// The state to answer from: one for the whole request.
+    pub snapshot: &'a RouteSnapshot,
+    /// The moment of this turn.
+    pub now: Timestamp,
+    /// Where the request came from.
+    pub connection: ConnectionId,
+    /// The same for log lines.
+    pub peer: SocketAddr,
+    /// What this connection has been bound to already.
+    pub known_brokers: &'a mut KnownBrokers,
+    /// Whether the server is leaving and says so (spec 1.8).
+    pub go_away: bool,
+}
+
+/// The live entries, by generation, that a connection has asked to be bound to: a heartbeat asks once.
+#[derive(Debug, Clone, Default)]
+pub struct KnownBrokers {
+    generations: SmallVec<[u64; 1]>,
+}
+
+impl KnownBrokers {
+    /// Notes a generation. Says whether it is new; the oldest is forgotten when there are too many.
+    fn insert(&mut self, generation: u64) -> bool {
+        if self.generations.contains(&generation) {
+            return false;
+        }
+        if self.generations.len() >= limits::KNOWN_BROKERS_MAX {
+            self.generations.remove(0);
+        }
+        self.generations.push(generation);
+        true
+    }
+}
+
+/// What became of a request.
+#[derive(Debug, PartialEq)]
+pub enum Outcome {
+    /// The answer is written.
+    Answered,
+    /// There is nothing to send.
+    Silent,
+    /// The writer must do something; the answer comes as [`crate::registry::Effect::Reply`].
+    Submit(Command),
+    /// Whatever is to be sent is written, and the writer must do something besides.
+    AnsweredAndSubmit(Command),
+}
+
+/// Processes one request; an answer is appended to `out` as a whole frame.
+pub fn process(
+    request: &RemotingCommand<'_>,
+    context: &mut Context<'_>,
+    out: &mut Vec<u8>,
+) -> Outcome {
+    if request.is_response() {
+        return Outcome::Silent; // nothing of ours waits for it (spec 1.4)
+    }
+    if context.go_away && request.version > version::GO_AWAY {
+        return answer(
+            request,
+            out,
+            &Response::error(ResponseCode::GoAway, "please go away"),
+        );
+    }
+    let Some(code) = RequestCode::from_i32(request.code) else {
+        let remark = format!(" request type {} not supported", request.code);
+        return answer(
+            request,
+            out,
+            &Response::error(ResponseCode::RequestCodeNotSupported, remark),
+        );
+    };
+    match code {
+        RequestCode::GetRouteInfoByTopic => client::get_route_info(request, context, out),
+        RequestCode::RegisterBroker => broker::register(request, context, out),
+        RequestCode::UnregisterBroker => broker::unregister(request, context, out),
+        RequestCode::BrokerHeartbeat => broker::heartbeat(request, context, out),
+        RequestCode::QueryDataVersion => broker::query_data_version(request, context, out),
+        RequestCode::GetBrokerMemberGroup => broker::get_member_group(request, context, out),
+        RequestCode::GetBrokerClusterInfo
+        | RequestCode::GetAllTopicListFromNameServer
+        | RequestCode::GetTopicsByCluster
+        | RequestCode::GetSystemTopicListFromNs
+        | RequestCode::GetUnitTopicList
+        | RequestCode::GetHasUnitSubTopicList
+        | RequestCode::GetHasUnitSubUnunitTopicList => admin::list(code, request, context, out),
+        RequestCode::WipeWritePermOfBroker | RequestCode::AddWritePermOfBroker => {
+            admin::write_perm(code, request, context, out)
+        }
+        RequestCode::DeleteTopicInNamesrv => admin::delete_topic(request, context, out),
+        RequestCode::RegisterTopicInNamesrv => admin::register_topic(request, context, out),
+        RequestCode::PutKvConfig => admin::put_kv(request, context, out),
+        RequestCode::GetKvConfig => admin::get_kv(request, context, out),
+        RequestCode::DeleteKvConfig => admin::delete_kv(request, context, out),
+        RequestCode::GetKvListByNamespace => admin::list_kv(request, context, out),
+        RequestCode::UpdateNamesrvConfig => admin::update_config(request, context, out),
+        RequestCode::GetNamesrvConfig => admin::get_config(request, context, out),
+    }
+}
+
+/// Whether a connection that sends this may from then on carry a broker, so that the writer must learn of its end.
+#[must_use]
+pub fn marks_connection(command: &Command) -> bool {
+    matches!(command, Command::Register(..) | Command::BindHeartbeat(..))
+}
+
+fn answer(request: &RemotingCommand<'_>, out: &mut Vec<u8>, response: &Response) -> Outcome {
+    if request.is_oneway() {
+        return Outcome::Silent;
+    }
+    encode::write_response(out, request.reply_head(), response);
+    Outcome::Answered
+}
+
+/// Answers code 0 with a body that `write` appends in place.
+fn answer_body(
+    request: &RemotingCommand<'_>,
+    out: &mut Vec<u8>,
+    write: impl FnOnce(&mut Vec<u8>),
+) -> Outcome {
+    if request.is_oneway() {
+        return Outcome::Silent;
+    }
+    let frame =
+        encode::begin_response(out, request.reply_head(), ResponseCode::Success, None, None);
+    write(out);
+    frame.finish(out);
+    Outcome::Answered
+}
+
+fn system_error(remark: impl Into<std::borrow::Cow<'static, str>>) -> Response {
+    Response::error(ResponseCode::SystemError, remark)
+}
+
+fn reply_to(request: &RemotingCommand<'_>, context: &Context<'_>) -> ReplyTo {
+    ReplyTo {
+        connection: context.connection,
+        head: request.reply_head(),
+        oneway: request.is_oneway(),
+    }
+}
+
+/// A field as shared text.
+fn text(request: &RemotingCommand<'_>, name: &str) -> Option<Arc<str>> {
+    request.ext.get(name).map(Arc::from)
+}
+
+/// A field as the original's `Long`: a decimal number; anything else counts as missing (spec 1.8).
+fn long(request: &RemotingCommand<'_>, name: &str) -> Option<i64> {
+    request.ext.get(name)?.parse().ok()
+}
+
+/// A field as the original's `Boolean`: "true" in any case, else false; missing is missing.
+fn boolean(request: &RemotingCommand<'_>, name: &str) -> Option<bool> {
+    request
+        .ext
+        .get(name)
+        .map(|value| value.eq_ignore_ascii_case("true"))
+}

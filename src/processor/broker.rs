@@ -1,0 +1,221 @@
+//! What brokers say of themselves: registration, heartbeats, data versions, departure (spec 2.3 to 2.6, 2.9).
+
+use std::sync::Arc;
+
+use super::{Context, Outcome, answer, answer_body, boolean, long, reply_to, system_error, text};
+use crate::{
+    protocol::{
+        body::DataVersion,
+        command::{RemotingCommand, Response},
+        register_body,
+    },
+    registry::{
+        Command,
+        command::{BindHeartbeat, BrokerIdentity, RegisterBroker, ReplyTo},
+    },
+};
+
+/// 103. Everything that can be wrong with the message is found here, before the writer sees it.
+pub(super) fn register(
+    request: &RemotingCommand<'_>,
+    context: &Context<'_>,
+    out: &mut Vec<u8>,
+) -> Outcome {
+    match read_registration(request, context) {
+        Ok(broker) => Outcome::Submit(Command::Register(
+            reply_to(request, context),
+            Box::new(broker),
+        )),
+        Err(response) => answer(request, out, &response),
+    }
+}
+
+fn read_registration(
+    request: &RemotingCommand<'_>,
+    context: &Context<'_>,
+) -> Result<RegisterBroker, Response> {
+    let expected_crc = long(request, "bodyCrc32")
+        .and_then(|crc| i32::try_from(crc).ok())
+        .unwrap_or(0);
+    if !register_body::crc_matches(request.body, expected_crc) {
+        tracing::warn!(
+            "receive registerBroker request,crc32 not match,from {}",
+            context.peer
+        );
+        return Err(system_error("crc32 not match").with_empty_ext());
+    }
+    if request.version < 0 {
+        return Err(system_error(format!(
+            "version {} is negative",
+            request.version
+        )));
+    }
+    let compressed = boolean(request, "compressed").unwrap_or(false);
+    let body = register_body::decode_register_body(request.body, compressed, request.version);
+    let body = body
+        .map_err(|error| system_error(format!("failed to decode RegisterBrokerBody, {error}")))?;
+    let body = body.ok_or_else(|| system_error("RegisterBrokerBody is null"))?;
+    let broker_id = long(request, "brokerId")
+        .ok_or_else(|| system_error("brokerId is missing or not a number"))?;
+    Ok(RegisterBroker {
+        cluster_name: required(request, "clusterName")?,
+        broker_name: required(request, "brokerName")?,
+        broker_id,
+        broker_addr: broker_addr(request)?,
+        ha_server_addr: text(request, "haServerAddr"),
+        zone_name: text(request, "__ZONE_NAME"),
+        heartbeat_timeout_millis: long(request, "heartbeatTimeoutMillis"),
+        enable_acting_master: boolean(request, "enableActingMaster"),
+        body,
+    })
+}
+
+/// The original answers success and corrupts its tables (spec Q15).
+fn required(request: &RemotingCommand<'_>, name: &'static str) -> Result<Arc<str>, Response> {
+    text(request, name)
+        .filter(|text| !text.is_empty())
+        .ok_or_else(|| system_error(format!("{name} is missing")))
+}
+
+/// An address with a comma, a quote or a blank would be cut in pieces by the Go client, which reads routes as text (fault H3).
+fn broker_addr(request: &RemotingCommand<'_>) -> Result<Arc<str>, Response> {
+    let addr = required(request, "brokerAddr")?;
+    let odd = |char: char| char == ',' || char == '"' || char.is_whitespace() || char.is_control();
+    if addr.contains(odd) {
+        return Err(system_error(
+            "brokerAddr contains a comma, a quote, a blank or a control character",
+        ));
+    }
+    Ok(addr)
+}
+
+/// 104. A request that does not name a broker changes nothing and is answered like the rest (spec 2.4).
+pub(super) fn unregister(
+    request: &RemotingCommand<'_>,
+    context: &Context<'_>,
+    out: &mut Vec<u8>,
+) -> Outcome {
+    let identity = || {
+        long(request, "brokerId")?;
+        Some(BrokerIdentity {
+            cluster_name: text(request, "clusterName")?,
+            broker_name: text(request, "brokerName")?,
+            broker_addr: text(request, "brokerAddr")?,
+        })
+    };
+    match identity() {
+        Some(identity) => {
+            Outcome::Submit(Command::Unregister(reply_to(request, context), identity))
+        }
+        None => answer(request, out, &Response::success()),
+    }
+}
+
+/// 904. Silent about unknown brokers (spec 2.5, Q22).
+pub(super) fn heartbeat(
+    request: &RemotingCommand<'_>,
+    context: &mut Context<'_>,
+    out: &mut Vec<u8>,
+) -> Outcome {
+    let (Some(cluster), Some(addr)) = (
+        request.ext.get("clusterName"),
+        request.ext.get("brokerAddr"),
+    ) else {
+        return answer(
+            request,
+            out,
+            &system_error("clusterName or brokerAddr is missing"),
+        );
+    };
+    let binding = refresh(request, context, cluster, addr);
+    and_bind(answer(request, out, &Response::success()), binding)
+}
+
+/// 322: whether the broker's topics differ from what is stored, and a heartbeat besides (spec 2.6, Q21).
+pub(super) fn query_data_version(
+    request: &RemotingCommand<'_>,
+    context: &mut Context<'_>,
+    out: &mut Vec<u8>,
+) -> Outcome {
+    let (Some(cluster), Some(addr)) = (
+        request.ext.get("clusterName"),
+        request.ext.get("brokerAddr"),
+    ) else {
+        return answer(
+            request,
+            out,
+            &system_error("clusterName or brokerAddr is missing"),
+        );
+    };
+    let theirs = match DataVersion::decode(request.body) {
+        Ok(version) => version,
+        Err(error) => {
+            return answer(
+                request,
+                out,
+                &system_error(format!("failed to decode DataVersion, {error}")),
+            );
+        }
+    };
+    let ours = context
+        .snapshot
+        .live_broker(cluster, addr)
+        .map(|live| live.data_version);
+    let binding = refresh(request, context, cluster, addr);
+    let changed = ours.is_none() || ours != theirs;
+    let mut body = Vec::new();
+    if let Some(ours) = ours {
+        ours.write(&mut body);
+    }
+    let response = Response::success()
+        .with_ext("changed", if changed { "true" } else { "false" })
+        .with_body(body);
+    and_bind(answer(request, out, &response), binding)
+}
+
+/// Notes that a broker is alive. The command to send if the connection is not known to carry it (spec Q42).
+fn refresh(
+    request: &RemotingCommand<'_>,
+    context: &mut Context<'_>,
+    cluster: &str,
+    addr: &str,
+) -> Option<Command> {
+    let live = context.snapshot.live_broker(cluster, addr)?;
+    live.last_heartbeat.refresh(context.now);
+    if !context.known_brokers.insert(live.generation) {
+        return None;
+    }
+    let to = ReplyTo {
+        oneway: true,
+        ..reply_to(request, context)
+    };
+    let binding = BindHeartbeat {
+        broker_addr: Arc::clone(&live.addr),
+        generation: live.generation,
+    };
+    Some(Command::BindHeartbeat(to, binding))
+}
+
+fn and_bind(outcome: Outcome, binding: Option<Command>) -> Outcome {
+    match binding {
+        Some(command) => Outcome::AnsweredAndSubmit(command),
+        None => outcome,
+    }
+}
+
+/// 901: the raw members of a group; an unknown one is empty (spec 2.9).
+pub(super) fn get_member_group(
+    request: &RemotingCommand<'_>,
+    context: &Context<'_>,
+    out: &mut Vec<u8>,
+) -> Outcome {
+    let (cluster, broker_name) = (
+        request.ext.get("clusterName"),
+        request.ext.get("brokerName"),
+    );
+    answer_body(request, out, |out| {
+        context
+            .snapshot
+            .write_member_group(cluster, broker_name, out)
+    })
+}

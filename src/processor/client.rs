@@ -1,0 +1,51 @@
+//! What clients ask: `GET_ROUTEINFO_BY_TOPIC` (spec 2.7). The hot path: no allocation, no wait.
+
+use super::{Context, Outcome, answer, answer_body, boolean, system_error, zone};
+use crate::{
+    protocol::{
+        code::{ResponseCode, version},
+        command::{RemotingCommand, Response},
+        fastjson::Dialect,
+    },
+    registry::query::RouteView,
+};
+
+pub(super) fn get_route_info(
+    request: &RemotingCommand<'_>,
+    context: &Context<'_>,
+    out: &mut Vec<u8>,
+) -> Outcome {
+    let settings = context.snapshot.settings();
+    if settings.need_wait_for_service
+        && context.snapshot.age(context.now) < settings.wait_for_service
+    {
+        return answer(request, out, &system_error("name server not ready"));
+    }
+    let topic = request.ext.get("topic");
+    let Some(route) = topic.and_then(|topic| context.snapshot.route(topic)) else {
+        return answer(request, out, &not_found(topic.unwrap_or("null")));
+    };
+    let view = RouteView {
+        dialect: dialect(request),
+        zone: zone::wanted(request),
+    };
+    answer_body(request, out, |out| route.write(view, out))
+}
+
+/// Peers from 4.9.4 on, and those that ask for it, get standard JSON (spec 2.7 step 4, fault H1).
+fn dialect(request: &RemotingCommand<'_>) -> Dialect {
+    let strict = request.version >= version::STRICT_JSON
+        || boolean(request, "acceptStandardJsonOnly").unwrap_or(false);
+    if strict {
+        Dialect::Strict
+    } else {
+        Dialect::Plain
+    }
+}
+
+fn not_found(topic: &str) -> Response {
+    let remark = format!(
+        "No topic route info in name server for the topic: {topic}\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
+    );
+    Response::error(ResponseCode::TopicNotExist, remark)
+}

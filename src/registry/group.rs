@@ -1,0 +1,137 @@
+//! Broker groups in the working snapshot, and what only the writer keeps of them.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::Arc,
+};
+
+use super::{
+    Registry,
+    entry::{BrokerEntry, BrokerIndex, BrokerTexts, QueueShape, TopicId},
+};
+use crate::protocol::body::QueueSettings;
+
+/// What the writer knows of each group beside its published entry.
+#[derive(Debug, Default)]
+pub(super) struct GroupStates {
+    states: Vec<Option<GroupState>>,
+    free: Vec<BrokerIndex>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct GroupState {
+    /// The topics that have a slot or a mapping of this group.
+    pub(super) topics: BTreeSet<TopicId>,
+    /// Queue data in use, so that topics with the same numbers share one encoded text.
+    shapes: HashMap<(QueueSettings, i32), Arc<QueueShape>>,
+}
+
+/// Below this many shapes a group's unused ones are not looked for.
+const SHAPES_SWEEP_MIN: usize = 64;
+
+impl GroupStates {
+    fn create(&mut self) -> BrokerIndex {
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.states.push(None);
+            BrokerIndex(
+                u32::try_from(self.states.len() - 1)
+                    .expect("fewer than 2^32 broker groups exist at once"),
+            )
+        });
+        self.states[index.0 as usize] = Some(GroupState::default());
+        index
+    }
+
+    fn remove(&mut self, index: BrokerIndex) {
+        self.states[index.0 as usize] = None;
+        self.free.push(index);
+    }
+
+    pub(super) fn get_mut(&mut self, index: BrokerIndex) -> &mut GroupState {
+        self.states[index.0 as usize]
+            .as_mut()
+            .expect("an index in use has a state until its group is removed")
+    }
+}
+
+impl GroupState {
+    /// The shared queue data with these numbers.
+    pub(super) fn shape(
+        &mut self,
+        broker_name: &str,
+        declared: QueueSettings,
+        perm: i32,
+    ) -> Arc<QueueShape> {
+        if self.shapes.len() >= SHAPES_SWEEP_MIN && self.shapes.len().is_power_of_two() {
+            self.shapes.retain(|_, shape| Arc::strong_count(shape) > 1);
+        }
+        let shape = || Arc::new(QueueShape::new(broker_name, declared, perm));
+        Arc::clone(self.shapes.entry((declared, perm)).or_insert_with(shape))
+    }
+}
+
+impl Registry {
+    /// The group of that name, created empty if there is none.
+    pub(super) fn group_or_new(&mut self, name: &Arc<str>, cluster: &Arc<str>) -> BrokerIndex {
+        if let Some(entry) = self.working.broker(name) {
+            return entry.index;
+        }
+        let index = self.groups.create();
+        self.put_group(BrokerEntry {
+            index,
+            name: Arc::clone(name),
+            cluster: Arc::clone(cluster),
+            zone_name: None,
+            enable_acting_master: false,
+            addrs: BTreeMap::new(),
+            filter_servers: BTreeMap::new(),
+            texts: BrokerTexts::default(),
+        });
+        index
+    }
+
+    pub(super) fn group(&self, index: BrokerIndex) -> &Arc<BrokerEntry> {
+        self.working.brokers.at(index)
+    }
+
+    /// Changes a group; publishes nothing if it comes out as it was.
+    pub(super) fn edit_group(&mut self, index: BrokerIndex, edit: impl FnOnce(&mut BrokerEntry)) {
+        let before = self.group(index);
+        let mut entry = BrokerEntry::clone(before);
+        edit(&mut entry);
+        if entry != **before {
+            self.put_group(entry);
+        }
+    }
+
+    fn put_group(&mut self, mut entry: BrokerEntry) {
+        entry.encode();
+        let entry = Arc::new(entry);
+        self.working
+            .brokers
+            .set(entry.index, Some(Arc::clone(&entry)));
+        self.working
+            .broker_names
+            .insert(self.working.hasher.hash(entry.name.as_bytes()), entry);
+        self.changed = true;
+    }
+
+    /// Takes a group out of every table: its topics lose it, and go with it if it was their last broker.
+    pub(super) fn remove_group(&mut self, index: BrokerIndex) {
+        for topic in std::mem::take(&mut self.groups.get_mut(index).topics) {
+            self.leave_topic(topic, index);
+        }
+        let entry = Arc::clone(self.group(index));
+        self.working.broker_names.remove(
+            self.working.hasher.hash(entry.name.as_bytes()),
+            entry.name.as_bytes(),
+        );
+        self.working.brokers.set(index, None);
+        self.groups.remove(index);
+        self.changed = true;
+        tracing::info!(
+            "unregisterBroker, remove name from brokerAddrTable OK, {}",
+            entry.name
+        );
+    }
+}

@@ -1,0 +1,138 @@
+//! `broker_live_table`: which connections a broker lives by, and what happens when it falls silent (spec 3.4).
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use smallvec::smallvec;
+
+use super::{
+    Effect, Registry,
+    command::{BindHeartbeat, ReplyTo},
+};
+use crate::{ids::ConnectionId, limits, time::Timestamp};
+
+impl Registry {
+    /// When [`Registry::handle_timeout`] wants to be called; never while no broker is live.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Timestamp> {
+        self.next_scan_at
+    }
+
+    /// Expires silent brokers: those not heard of for longer than their timeout, `scanNotActiveBroker` of the original.
+    /// Each is judged by its timestamp at this moment, so a heartbeat that came just in time counts (fault A11).
+    pub fn handle_timeout(&mut self, now: Timestamp) {
+        if self.next_scan_at.is_none_or(|at| now < at) {
+            return;
+        }
+        let silent = |last: Timestamp, timeout| last.after(timeout) < now;
+        let lives = self.working.live.iter();
+        let expired: Vec<_> = lives
+            .filter(|live| silent(live.last_heartbeat.get(), live.heartbeat_timeout))
+            .cloned()
+            .collect();
+        for live in expired {
+            let timeout = live.heartbeat_timeout.as_millis();
+            tracing::warn!(
+                "The broker channel expired, {} {} {timeout}ms",
+                live.broker_name,
+                live.addr
+            );
+            let connections = self.bound.get(&live.addr).cloned().unwrap_or_default();
+            self.depart(&live.addr);
+            // A connection that other live brokers share (a broker container) stays: closing it would take them along.
+            let alone = connections
+                .into_iter()
+                .filter(|connection| !self.connections.contains_key(connection));
+            self.effects.extend(alone.map(Effect::Close));
+        }
+        self.next_scan_at = None;
+        if self.working.live.len() > 0 {
+            self.schedule_scan(now);
+        }
+    }
+
+    pub(super) fn schedule_scan(&mut self, now: Timestamp) {
+        self.next_scan_at
+            .get_or_insert_with(|| now.after(self.working.settings.scan_interval));
+    }
+
+    pub(super) fn next_generation(&mut self) -> u64 {
+        self.last_generation += 1;
+        self.last_generation
+    }
+
+    /// The broker lives by the connection it registers over, and by no older one. Says whether that is news.
+    pub(super) fn bind_registration(&mut self, addr: &Arc<str>, connection: ConnectionId) -> bool {
+        if self
+            .bound
+            .get(addr)
+            .is_some_and(|bound| **bound == [connection])
+        {
+            return false;
+        }
+        self.unbind_addr(addr);
+        self.bound.insert(Arc::clone(addr), smallvec![connection]);
+        self.connections
+            .entry(connection)
+            .or_default()
+            .insert(Arc::clone(addr));
+        true
+    }
+
+    /// The broker lives by this connection too, since it heartbeats over it (spec Q42, fault A17). Bound to the generation
+    /// that the sender saw, so that an old heartbeat cannot attach itself to a later broker.
+    pub(super) fn bind_heartbeat(&mut self, to: ReplyTo, binding: &BindHeartbeat) {
+        let live = self.working.live_at(&binding.broker_addr);
+        if let Some(addr) = live
+            .filter(|live| live.generation == binding.generation)
+            .map(|live| Arc::clone(&live.addr))
+        {
+            let bound = self.bound.entry(Arc::clone(&addr)).or_default();
+            if !bound.contains(&to.connection) {
+                if bound.len() >= limits::CONNECTIONS_PER_BROKER_MAX {
+                    let oldest = bound.remove(0);
+                    forget(&mut self.connections, oldest, &addr);
+                }
+                self.bound
+                    .entry(Arc::clone(&addr))
+                    .or_default()
+                    .push(to.connection);
+                self.connections
+                    .entry(to.connection)
+                    .or_default()
+                    .insert(addr);
+            }
+        }
+        self.effects.push(Effect::Reply(to, None));
+    }
+
+    /// Forgets a connection. Returns the brokers that lived by it alone.
+    pub(super) fn unbind_connection(&mut self, connection: ConnectionId) -> Vec<Arc<str>> {
+        let addrs = self.connections.remove(&connection).unwrap_or_default();
+        let orphaned = addrs.into_iter().filter(|addr| {
+            let Some(bound) = self.bound.get_mut(addr) else {
+                return false;
+            };
+            bound.retain(|other| *other != connection);
+            bound.is_empty()
+        });
+        orphaned.collect()
+    }
+
+    /// Forgets what connections an address lives by.
+    pub(super) fn unbind_addr(&mut self, addr: &Arc<str>) {
+        for connection in self.bound.remove(addr).unwrap_or_default() {
+            forget(&mut self.connections, connection, addr);
+        }
+    }
+}
+
+type Connections = std::collections::HashMap<ConnectionId, BTreeSet<Arc<str>>>;
+
+fn forget(connections: &mut Connections, connection: ConnectionId, addr: &Arc<str>) {
+    if let Some(addrs) = connections.get_mut(&connection) {
+        addrs.remove(addr);
+        if addrs.is_empty() {
+            connections.remove(&connection);
+        }
+    }
+}

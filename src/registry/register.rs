@@ -1,0 +1,437 @@
+//! `REGISTER_BROKER` (spec 3.3): checked whole before anything is touched, then applied whole.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+
+use super::{
+    Registry,
+    command::{RegisterBroker, ReplyTo},
+    entry::{BrokerIndex, BrokerLive, MASTER_ID, Mapping, PERM_WRITE, QueueShape, rank},
+    kv_config::ORDER_TOPIC_CONFIG,
+    topic::{Queues, SetQueues},
+};
+use crate::{
+    ids::ConnectionId,
+    limits,
+    protocol::{
+        body::{QueueSettings, TopicConfig},
+        code::ResponseCode,
+        command::Response,
+        name::TopicName,
+    },
+    sync::stamp::Stamp,
+    time::Timestamp,
+};
+
+/// How long a broker may be silent if it does not say (spec 2.3).
+const HEARTBEAT_TIMEOUT_DEFAULT: Duration = Duration::from_secs(120);
+
+/// How often the use of one broker name in two clusters is complained about (fault A9).
+const NAME_CONFLICT_WARNING_INTERVAL: Duration = Duration::from_secs(30);
+
+/// Counts broker names that are used in two clusters, and warns of them now and then.
+#[derive(Debug, Default)]
+pub(super) struct NameConflicts {
+    count: u64,
+    warned_at: Option<Timestamp>,
+}
+
+/// Whether a registration may be applied.
+enum Admission {
+    Accepted,
+    /// A live broker with a higher state version holds the id: answered as if accepted, and ignored (spec 3.3 step 6, Q20).
+    Outranked,
+    Refused(Response),
+}
+
+/// What a registration is to the topics of its group.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Role {
+    Master,
+    /// The first slave of a group without master, from a broker that knows acting masters (spec 3.3 step 9).
+    PrimeSlave,
+    Other,
+}
+
+impl Registry {
+    pub(super) fn register(&mut self, to: ReplyTo, broker: RegisterBroker, now: Timestamp) {
+        let response = match self.admit(&broker, now) {
+            Admission::Refused(response) => response,
+            Admission::Outranked => {
+                tracing::warn!(
+                    "Registering Broker conflicts with the existed one, just ignore.: Cluster:{}, BrokerName:{}, BrokerId:{}, BrokerAddr:{}",
+                    broker.cluster_name,
+                    broker.broker_name,
+                    broker.broker_id,
+                    broker.broker_addr
+                );
+                self.depart(&broker.broker_addr);
+                self.registered_response()
+            }
+            Admission::Accepted => self.accept(&broker, to.connection, now),
+        };
+        self.reply(to, response);
+    }
+
+    fn admit(&mut self, broker: &RegisterBroker, now: Timestamp) -> Admission {
+        let Some(group) = self.working.broker(&broker.broker_name) else {
+            return if is_single_topic(broker) {
+                Admission::Refused(refused())
+            } else {
+                Admission::Accepted
+            };
+        };
+        let holder = group.addrs.get(&broker.broker_id);
+        let outranked = holder
+            .filter(|addr| **addr != broker.broker_addr)
+            .is_some_and(|addr| {
+                let live = self.working.live_broker(&broker.cluster_name, addr);
+                live.is_some_and(|live| {
+                    live.data_version.state_version > broker.body.data_version.state_version
+                })
+            });
+        if outranked {
+            return Admission::Outranked;
+        }
+        if holder.is_none() && is_single_topic(broker) {
+            return Admission::Refused(refused());
+        }
+        if *group.cluster != *broker.cluster_name {
+            let held_by = Arc::clone(&group.cluster);
+            self.note_name_conflict(broker, &held_by, now);
+        }
+        Admission::Accepted
+    }
+
+    fn note_name_conflict(&mut self, broker: &RegisterBroker, held_by: &str, now: Timestamp) {
+        self.name_conflicts.count += 1;
+        let due = self
+            .name_conflicts
+            .warned_at
+            .is_none_or(|at| now.since(at) >= NAME_CONFLICT_WARNING_INTERVAL);
+        if due {
+            self.name_conflicts.warned_at = Some(now);
+            tracing::warn!(
+                "broker name {} is used in cluster {} and in cluster {} ({} times so far): the last registration wins; give each broker group a name of its own",
+                broker.broker_name,
+                held_by,
+                broker.cluster_name,
+                self.name_conflicts.count
+            );
+        }
+    }
+
+    fn accept(
+        &mut self,
+        broker: &RegisterBroker,
+        connection: ConnectionId,
+        now: Timestamp,
+    ) -> Response {
+        self.leave_other_group(broker);
+        let index = self.group_or_new(&broker.broker_name, &broker.cluster_name);
+        let before = self.group(index);
+        let first_before = before.first().map(|(id, _)| id);
+        let was_empty = before.addrs.is_empty();
+        self.edit_group(index, |group| {
+            group.cluster = Arc::clone(&broker.cluster_name);
+            group.zone_name = broker.zone_name.clone();
+            group.enable_acting_master = broker.enable_acting_master.unwrap_or(false);
+            group
+                .addrs
+                .retain(|id, addr| *id == broker.broker_id || *addr != broker.broker_addr);
+            group
+                .addrs
+                .insert(broker.broker_id, Arc::clone(&broker.broker_addr));
+            match &broker.body.filter_servers {
+                Some(servers) if servers.is_empty() => {
+                    _ = group.filter_servers.remove(&broker.broker_addr)
+                }
+                Some(servers) => {
+                    _ = group
+                        .filter_servers
+                        .insert(Arc::clone(&broker.broker_addr), servers.clone().into())
+                }
+                None => {}
+            }
+            group
+                .filter_servers
+                .retain(|addr, _| group.addrs.values().any(|member| member == addr));
+        });
+        self.apply_topics(index, broker, was_empty);
+        self.refresh_live(broker, connection, now);
+        let response = self.registered_response();
+        let response = self.with_master(response, index, broker);
+        if first_before.is_some_and(|first| rank(broker.broker_id) < rank(first)) {
+            self.notify_min_broker_id_lowered(index, broker.ha_server_addr.as_deref());
+        }
+        response
+    }
+
+    /// One address has one owner: whoever registers it takes it from the group that had it (faults A8, A16).
+    fn leave_other_group(&mut self, broker: &RegisterBroker) {
+        let owner = self
+            .working
+            .live_at(&broker.broker_addr)
+            .map(|live| Arc::clone(&live.broker_name));
+        if let Some(owner) = owner.filter(|owner| *owner != broker.broker_name) {
+            tracing::warn!(
+                "broker address {} moves from {owner} to {}",
+                broker.broker_addr,
+                broker.broker_name
+            );
+            self.depart(&broker.broker_addr);
+        }
+    }
+
+    fn role(&self, index: BrokerIndex, broker: &RegisterBroker) -> Role {
+        let first = self.group(index).first().map(|(id, _)| id);
+        if broker.broker_id == MASTER_ID {
+            Role::Master
+        } else if broker.enable_acting_master.is_some() && first == Some(broker.broker_id) {
+            Role::PrimeSlave
+        } else {
+            Role::Other
+        }
+    }
+
+    fn apply_topics(&mut self, index: BrokerIndex, broker: &RegisterBroker, was_empty: bool) {
+        let role = self.role(index, broker);
+        if role == Role::Other {
+            return;
+        }
+        let known = self
+            .working
+            .live_broker(&broker.cluster_name, &broker.broker_addr);
+        let all =
+            was_empty || known.is_none_or(|live| live.data_version != broker.body.data_version);
+        if self.working.settings.delete_topic_with_broker_registration
+            && broker.body.mappings.is_empty()
+        {
+            self.prune_topics(index, &broker.body.topics);
+        }
+        let wiped = role == Role::PrimeSlave && self.group(index).enable_acting_master;
+        let mut log = TopicLog::default();
+        for topic in &broker.body.topics {
+            let Some(queues) = self.queues_to_store(index, topic, all, wiped) else {
+                continue;
+            };
+            let done = self.set_queues(&topic.name, index, queues);
+            log.note(&broker.broker_name, &topic.name, done);
+        }
+        log.finish(&broker.broker_name);
+        let owner_name = Arc::clone(&self.group(index).name);
+        for info in &broker.body.mappings {
+            let mapping = Mapping::new(index, &owner_name, info);
+            self.set_mapping(&TopicName::from(info.topic_key.as_str()), mapping);
+        }
+    }
+
+    /// What to store of a declared topic; `None`: leave what is there.
+    ///
+    /// Under an unchanged version only what the broker itself declares differently is taken over (spec Q19): a permission
+    /// that an operator wiped stays wiped until the version changes, yet a later slice of a split registration counts.
+    fn queues_to_store(
+        &self,
+        index: BrokerIndex,
+        topic: &TopicConfig,
+        all: bool,
+        wiped: bool,
+    ) -> Option<Queues> {
+        let declared = topic.settings;
+        let as_declared = Queues {
+            declared,
+            perm: if wiped {
+                declared.perm & !PERM_WRITE
+            } else {
+                declared.perm
+            },
+        };
+        let Some(stored) = self.queues(&topic.name, index) else {
+            return Some(as_declared);
+        };
+        if all {
+            return Some(as_declared);
+        }
+        if stored.declared == declared {
+            return None;
+        }
+        let perm = if stored.perm == stored.declared.perm {
+            as_declared.perm
+        } else if stored.perm == stored.declared.perm & !PERM_WRITE {
+            declared.perm & !PERM_WRITE
+        } else {
+            stored.perm
+        };
+        Some(Queues { declared, perm })
+    }
+
+    /// `deleteTopicWithBrokerRegistration`: what the broker no longer lists it no longer has (fault A4).
+    fn prune_topics(&mut self, index: BrokerIndex, listed: &[TopicConfig]) {
+        let mut listed: Vec<&TopicName> = listed.iter().map(|topic| &topic.name).collect();
+        listed.sort_unstable();
+        for name in self.topics_of(index) {
+            if listed.binary_search(&&name).is_err() {
+                self.drop_broker_from_topic(&name, index);
+            }
+        }
+    }
+
+    fn refresh_live(&mut self, broker: &RegisterBroker, connection: ConnectionId, now: Timestamp) {
+        let heartbeat_timeout = match broker.heartbeat_timeout_millis.map(u64::try_from) {
+            Some(Ok(millis)) if millis > 0 => Duration::from_millis(millis),
+            _ => HEARTBEAT_TIMEOUT_DEFAULT,
+        };
+        let known = self.working.live_at(&broker.broker_addr).cloned();
+        let rebound = self.bind_registration(&broker.broker_addr, connection);
+        let generation = match &known {
+            Some(live) if !rebound => live.generation,
+            _ => self.next_generation(),
+        };
+        let last_heartbeat = match &known {
+            Some(live) => Arc::clone(&live.last_heartbeat),
+            None => Arc::new(Stamp::new(now)),
+        };
+        last_heartbeat.refresh(now);
+        let live = BrokerLive {
+            addr: Arc::clone(&broker.broker_addr),
+            cluster: Arc::clone(&broker.cluster_name),
+            broker_name: Arc::clone(&broker.broker_name),
+            generation,
+            data_version: broker.body.data_version,
+            ha_server_addr: broker.ha_server_addr.clone(),
+            heartbeat_timeout,
+            last_heartbeat,
+        };
+        if known.is_none() {
+            tracing::info!(
+                "new broker registered, BrokerIdentityInfo [clusterName={}, brokerAddr={}] HAService: {}",
+                live.cluster,
+                live.addr,
+                live.ha_server_addr.as_deref().unwrap_or("null")
+            );
+        }
+        if known.is_none_or(|known| !known.is_alike(&live)) {
+            self.working.live.insert(
+                self.working.hasher.hash(live.addr.as_bytes()),
+                Arc::new(live),
+            );
+            self.changed = true;
+        }
+        self.schedule_scan(now);
+    }
+
+    /// A slave learns its master, if that is live under the same cluster (spec Q40).
+    fn with_master(
+        &self,
+        response: Response,
+        index: BrokerIndex,
+        broker: &RegisterBroker,
+    ) -> Response {
+        if broker.broker_id == MASTER_ID {
+            return response;
+        }
+        let master = self.group(index).addrs.get(&MASTER_ID);
+        let Some(live) =
+            master.and_then(|addr| self.working.live_broker(&broker.cluster_name, addr))
+        else {
+            return response;
+        };
+        let response = match &live.ha_server_addr {
+            Some(ha_server_addr) => response.with_ext("haServerAddr", ha_server_addr.to_string()),
+            None => response,
+        };
+        response.with_ext("masterAddr", live.addr.to_string())
+    }
+
+    fn registered_response(&self) -> Response {
+        let namespace = self.working.kv.namespace(ORDER_TOPIC_CONFIG);
+        let order_topics =
+            namespace.filter(|_| self.working.settings.return_order_topic_config_to_broker);
+        let body = order_topics.map_or_else(Bytes::new, |namespace| namespace.body.clone());
+        Response::success().with_empty_ext().with_body(body)
+    }
+}
+
+/// A first message with one topic is taken for an increment that overtook the full registration: if it were stored, its
+/// version would hide the full one (spec 3.3 step 7, Q23, fault A1).
+fn is_single_topic(broker: &RegisterBroker) -> bool {
+    broker.body.topics.len() == 1
+}
+
+fn refused() -> Response {
+    Response::error(ResponseCode::SystemError, "register broker failed").with_empty_ext()
+}
+
+impl BrokerLive {
+    /// Whether a reader could tell the two apart.
+    fn is_alike(&self, other: &Self) -> bool {
+        self.cluster == other.cluster
+            && self.broker_name == other.broker_name
+            && self.generation == other.generation
+            && self.data_version == other.data_version
+            && self.ha_server_addr == other.ha_server_addr
+            && self.heartbeat_timeout == other.heartbeat_timeout
+    }
+}
+
+/// The log lines of one registration: the first few topics one by one, as the original writes them all, then a sum.
+#[derive(Default)]
+struct TopicLog {
+    added: usize,
+    changed: usize,
+}
+
+impl TopicLog {
+    fn note(&mut self, broker_name: &str, topic: &TopicName, done: SetQueues) {
+        let written = self.added + self.changed < limits::TOPIC_LOG_LINES_MAX;
+        match done {
+            SetQueues::Same => {}
+            SetQueues::Added(to) => {
+                self.added += 1;
+                if written {
+                    tracing::info!("new topic registered, {topic} {}", Shown(broker_name, &to));
+                }
+            }
+            SetQueues::Changed(from, to) => {
+                self.changed += 1;
+                if written {
+                    tracing::info!(
+                        "topic changed, {topic} OLD: {} NEW: {}",
+                        Shown(broker_name, &from),
+                        Shown(broker_name, &to)
+                    );
+                }
+            }
+        }
+    }
+
+    fn finish(self, broker_name: &str) {
+        if self.added + self.changed > limits::TOPIC_LOG_LINES_MAX {
+            tracing::info!(
+                "{broker_name}: {} new topics registered, {} topics changed",
+                self.added,
+                self.changed
+            );
+        }
+    }
+}
+
+/// `QueueData` as the original logs it.
+struct Shown<'a>(&'a str, &'a QueueShape);
+
+impl std::fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self(broker_name, QueueShape { declared, perm, .. }) = self;
+        let QueueSettings {
+            read_queue_nums,
+            write_queue_nums,
+            topic_sys_flag,
+            ..
+        } = declared;
+        write!(
+            f,
+            "QueueData [brokerName={broker_name}, readQueueNums={read_queue_nums}, writeQueueNums={write_queue_nums}, perm={perm}, topicSysFlag={topic_sys_flag}]"
+        )
+    }
+}

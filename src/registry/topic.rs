@@ -1,0 +1,312 @@
+//! `topic_queue_table`: which brokers hold a topic, with how many queues and what permission (spec 2.10, 2.12, 2.13).
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::{
+    Registry,
+    command::ReplyTo,
+    entry::{
+        BrokerIndex, Mapping, PERM_READ_WRITE, PERM_WRITE, QueueShape, Slot, TopicEntry, TopicId,
+    },
+    table::Hash,
+};
+use crate::protocol::{body::QueueSettings, command::Response, name::TopicName};
+
+/// Where to find a topic by its number.
+#[derive(Debug, Default)]
+pub(super) struct TopicIds {
+    hashes: Vec<Hash>,
+    free: Vec<TopicId>,
+}
+
+impl TopicIds {
+    fn create(&mut self, hash: Hash) -> TopicId {
+        if let Some(id) = self.free.pop() {
+            self.hashes[id.0 as usize] = hash;
+            return id;
+        }
+        self.hashes.push(hash);
+        TopicId(u32::try_from(self.hashes.len() - 1).expect("fewer than 2^32 topics exist at once"))
+    }
+
+    fn hash(&self, id: TopicId) -> Hash {
+        self.hashes[id.0 as usize]
+    }
+}
+
+/// A broker's queues of a topic as they are to be stored.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Queues {
+    pub(super) declared: QueueSettings,
+    /// What readers shall see.
+    pub(super) perm: i32,
+}
+
+impl Registry {
+    /// Stores a broker's queues of a topic, creating the topic if need be. Says whether that changed anything.
+    pub(super) fn set_queues(
+        &mut self,
+        name: &TopicName,
+        broker: BrokerIndex,
+        queues: Queues,
+    ) -> SetQueues {
+        let broker_name = Arc::clone(&self.group(broker).name);
+        let shape = self
+            .groups
+            .get_mut(broker)
+            .shape(&broker_name, queues.declared, queues.perm);
+        self.create_topic(name);
+        let topic = self
+            .working
+            .topic(name.as_bytes())
+            .expect("a topic just created is there");
+        match slot_place(topic, broker, &self.working.brokers) {
+            Ok(place) if topic.slots[place].queues == shape => SetQueues::Same,
+            Ok(place) => {
+                let old = std::mem::replace(
+                    &mut self.topic_mut(name).slots[place].queues,
+                    Arc::clone(&shape),
+                );
+                SetQueues::Changed(old, shape)
+            }
+            Err(place) => {
+                let topic = self.topic_mut(name);
+                topic.slots.insert(
+                    place,
+                    Slot {
+                        broker,
+                        queues: Arc::clone(&shape),
+                    },
+                );
+                let id = topic.id;
+                self.groups.get_mut(broker).topics.insert(id);
+                SetQueues::Added(shape)
+            }
+        }
+    }
+
+    /// The queues that a broker has of a topic.
+    pub(super) fn queues(&self, name: &TopicName, broker: BrokerIndex) -> Option<&Arc<QueueShape>> {
+        let topic = self.working.topic(name.as_bytes())?;
+        topic
+            .slots
+            .iter()
+            .find(|slot| slot.broker == broker)
+            .map(|slot| &slot.queues)
+    }
+
+    /// Stores a static-topic mapping (spec 3.3 step 10).
+    pub(super) fn set_mapping(&mut self, name: &TopicName, mapping: Mapping) {
+        self.create_topic(name);
+        let topic = self
+            .working
+            .topic(name.as_bytes())
+            .expect("a topic just created is there");
+        match topic
+            .mappings
+            .binary_search_by(|other| other.broker_name.cmp(&mapping.broker_name))
+        {
+            Ok(place) if topic.mappings[place] == mapping => {}
+            Ok(place) => self.topic_mut(name).mappings[place] = mapping,
+            Err(place) => {
+                let owner = mapping.owner;
+                let topic = self.topic_mut(name);
+                topic.mappings.insert(place, mapping);
+                let id = topic.id;
+                self.groups.get_mut(owner).topics.insert(id);
+            }
+        }
+    }
+
+    fn create_topic(&mut self, name: &TopicName) {
+        if self.working.topic(name.as_bytes()).is_none() {
+            let hash = self.working.hasher.hash(name.as_bytes());
+            let id = self.topic_ids.create(hash);
+            let entry = TopicEntry {
+                name: name.clone(),
+                id,
+                slots: SmallVec::new(),
+                mappings: Vec::new(),
+            };
+            self.working.topics.insert(hash, Arc::new(entry));
+            self.changed = true;
+        }
+    }
+
+    fn topic_mut(&mut self, name: &TopicName) -> &mut TopicEntry {
+        self.changed = true;
+        let hash = self.working.hasher.hash(name.as_bytes());
+        let entry = self
+            .working
+            .topics
+            .find_mut(hash, |entry| entry.name == *name);
+        entry.expect("the caller has just seen the topic")
+    }
+
+    fn topic_by_id(&self, id: TopicId) -> &Arc<TopicEntry> {
+        let entry = self
+            .working
+            .topics
+            .find(self.topic_ids.hash(id), |entry| entry.id == id);
+        entry.expect("a group lists only topics that exist: they leave its list before they go")
+    }
+
+    /// The names of all topics that a group has a part in, in a stable order.
+    pub(super) fn topics_of(&mut self, broker: BrokerIndex) -> Vec<TopicName> {
+        let ids: Vec<TopicId> = self.groups.get_mut(broker).topics.iter().copied().collect();
+        ids.into_iter()
+            .map(|id| self.topic_by_id(id).name.clone())
+            .collect()
+    }
+
+    /// Takes a broker's slot and mappings out of a topic, and the topic away if nothing is left of it. The group's own list
+    /// of topics is the caller's to keep.
+    pub(super) fn leave_topic(&mut self, id: TopicId, broker: BrokerIndex) {
+        let name = self.topic_by_id(id).name.clone();
+        let topic = self.topic_mut(&name);
+        topic.slots.retain(|slot| slot.broker != broker);
+        topic.mappings.retain(|mapping| mapping.owner != broker);
+        if topic.slots.is_empty() && topic.mappings.is_empty() {
+            self.working
+                .topics
+                .remove(self.topic_ids.hash(id), name.as_bytes());
+            self.topic_ids.free.push(id);
+            tracing::info!("removeTopicByBrokerName, remove one broker's topic, {name}");
+        }
+    }
+
+    /// The same for one broker's topic by name, its list included.
+    pub(super) fn drop_broker_from_topic(&mut self, name: &TopicName, broker: BrokerIndex) {
+        if let Some(id) = self.working.topic(name.as_bytes()).map(|topic| topic.id)
+            && self.groups.get_mut(broker).topics.remove(&id)
+        {
+            self.leave_topic(id, broker);
+        }
+    }
+
+    /// Gives every topic of a broker another permission. Says how many topics that broker has.
+    pub(super) fn change_perm(&mut self, broker: BrokerIndex, perm: impl Fn(i32) -> i32) -> usize {
+        let mut count = 0;
+        for name in self.topics_of(broker) {
+            let Some(shape) = self.queues(&name, broker) else {
+                continue;
+            };
+            let queues = Queues {
+                declared: shape.declared,
+                perm: perm(shape.perm),
+            };
+            self.set_queues(&name, broker, queues);
+            count += 1;
+        }
+        count
+    }
+
+    pub(super) fn wipe_write_perm(&mut self, to: ReplyTo, broker_name: &str) {
+        let count = self.change_perm_by_name(broker_name, |perm| perm & !PERM_WRITE);
+        tracing::info!("wipe write perm of broker[{broker_name}], {count} topics");
+        self.reply(
+            to,
+            Response::success().with_ext("wipeTopicCount", count.to_string()),
+        );
+    }
+
+    pub(super) fn add_write_perm(&mut self, to: ReplyTo, broker_name: &str) {
+        let count = self.change_perm_by_name(broker_name, |_| PERM_READ_WRITE);
+        tracing::info!("add write perm of broker[{broker_name}], {count} topics");
+        self.reply(
+            to,
+            Response::success().with_ext("addTopicCount", count.to_string()),
+        );
+    }
+
+    fn change_perm_by_name(&mut self, broker_name: &str, perm: impl Fn(i32) -> i32) -> usize {
+        let Some(index) = self.working.broker(broker_name).map(|entry| entry.index) else {
+            return 0;
+        };
+        self.change_perm(index, perm)
+    }
+
+    /// 216: takes a topic away, everywhere or in one cluster. Unlike the original it takes the static-topic mappings along:
+    /// nothing else would ever remove them (spec Q16).
+    pub(super) fn delete_topic(&mut self, to: ReplyTo, name: &TopicName, cluster: Option<&str>) {
+        for broker in self.brokers_of(name) {
+            if cluster.is_none_or(|cluster| *self.group(broker).cluster == *cluster) {
+                self.drop_broker_from_topic(name, broker);
+            }
+        }
+        tracing::info!(
+            "deleteTopic, {name} in cluster {}",
+            cluster.unwrap_or("<all>")
+        );
+        self.reply(to, Response::success());
+    }
+
+    fn brokers_of(&self, name: &TopicName) -> SmallVec<[BrokerIndex; 4]> {
+        let Some(topic) = self.working.topic(name.as_bytes()) else {
+            return SmallVec::new();
+        };
+        let mut brokers: SmallVec<[BrokerIndex; 4]> =
+            topic.slots.iter().map(|slot| slot.broker).collect();
+        brokers.extend(topic.mappings.iter().map(|mapping| mapping.owner));
+        brokers.sort_unstable();
+        brokers.dedup();
+        brokers
+    }
+
+    /// 217: the entries up to the first unknown broker; of a topic that does not exist yet all or none (spec 2.13).
+    pub(super) fn register_topic(
+        &mut self,
+        to: ReplyTo,
+        name: &TopicName,
+        queues: &[(Arc<str>, QueueSettings)],
+    ) {
+        let index_of = |name: &str| self.working.broker(name).map(|entry| entry.index);
+        let known: Vec<(BrokerIndex, QueueSettings)> = queues
+            .iter()
+            .map_while(|(broker, settings)| Some((index_of(broker)?, *settings)))
+            .collect();
+        if let Some((illegal, _)) = queues.get(known.len()) {
+            tracing::warn!("Register topic contains illegal broker, {name} {illegal}");
+        }
+        let exists = self
+            .working
+            .topic(name.as_bytes())
+            .is_some_and(|topic| !topic.slots.is_empty());
+        if exists || known.len() == queues.len() {
+            for (broker, declared) in known {
+                self.set_queues(
+                    name,
+                    broker,
+                    Queues {
+                        declared,
+                        perm: declared.perm,
+                    },
+                );
+            }
+        }
+        self.reply(to, Response::success());
+    }
+}
+
+/// What [`Registry::set_queues`] did.
+#[derive(Debug)]
+pub(super) enum SetQueues {
+    Same,
+    Added(Arc<QueueShape>),
+    /// From, to.
+    Changed(Arc<QueueShape>, Arc<QueueShape>),
+}
+
+/// Where a broker's slot is, or where it belongs.
+fn slot_place(
+    topic: &TopicEntry,
+    broker: BrokerIndex,
+    brokers: &super::snapshot::BrokerList,
+) -> Result<usize, usize> {
+    let name = &brokers.at(broker).name;
+    topic
+        .slots
+        .binary_search_by(|slot| brokers.at(slot.broker).name.cmp(name))
+}

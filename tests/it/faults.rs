@@ -1,0 +1,921 @@
+//! Faults that users report of name servers, one test a fault and named for it: what must happen instead. Each is a sample of
+//! a kind; the rules themselves are in `rules.rs`.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use serde_json::json;
+
+use crate::world::{World, ask, conn, heartbeat, quoted, reg, register_body, topics, unreg};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn addrs(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+    pairs
+        .iter()
+        .map(|(id, addr)| ((*id).into(), (*addr).into()))
+        .collect()
+}
+
+fn many(count: usize) -> Vec<(String, i32, i32)> {
+    (1..=count)
+        .map(|number| (format!("T{number}"), 6, 4))
+        .collect()
+}
+
+#[test]
+fn a1_a_partial_message_never_masks_the_full_one() {
+    for first in [1, 2] {
+        let mut world = World::new();
+        let partial = world.send(1, &reg("c", "b", 0, "x:1", &many(first), (0, 9, 5)));
+        assert_eq!(
+            partial.code,
+            i64::from(first == 1),
+            "a single topic is refused, as the original does"
+        );
+        if first == 1 {
+            assert_eq!(partial.remark.as_deref(), Some("register broker failed"));
+            assert_eq!(world.route("T1"), None);
+        }
+        assert_eq!(
+            world.code(&reg("c", "b", 0, "x:1", &many(100), (0, 9, 5))),
+            0
+        );
+        for (topic, ..) in many(100) {
+            assert!(
+                world.route(&topic).is_some(),
+                "{topic} after a first message of {first}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a2_a_refused_or_malformed_registration_leaves_nothing_behind() {
+    let mut world = World::new();
+    let empty = world.cluster();
+    let full = reg("c", "b", 0, "x:1", &many(2), (0, 9, 5));
+    let odd = [
+        reg("c", "b", 0, "x:1", &many(1), (0, 9, 5)),
+        full.clone().ext("bodyCrc32", 12345),
+        full.clone().body("{"),
+        full.clone().body("null"),
+        full.clone().ext("compressed", "true"),
+        full.clone().version(-1),
+        full.clone().ext("brokerId", "one"),
+        full.clone().without("brokerId"),
+        full.clone().without("brokerName"),
+        full.clone().without("brokerAddr"),
+        full.clone().without("clusterName"),
+        full.clone().ext("brokerAddr", "a:1,b:2"),
+    ];
+    for (number, odd) in odd.iter().enumerate() {
+        assert_eq!(world.code(odd), 1, "message {number}");
+        assert_eq!(world.cluster(), empty, "message {number}");
+        assert_eq!(world.members("c", "b"), json!({}), "message {number}");
+        assert_eq!(world.publications, 0, "message {number}");
+    }
+    for body in [
+        r#"{"topicConfigSerializeWrapper":{"topicConfigTable":null,"dataVersion":null}}"#,
+        r#"{"topicConfigSerializeWrapper":null}"#,
+        r#"{"topicConfigSerializeWrapper":{"dataVersion":{"counter":null}}}"#,
+    ] {
+        assert_eq!(world.code(&full.clone().body(body)), 0, "{body}");
+    }
+    assert_eq!(world.code(&full), 0);
+    assert_eq!(world.addrs("T2")["b"], addrs(&[("0", "x:1")]));
+}
+
+#[test]
+fn a4_a_topic_the_broker_no_longer_lists_goes_when_asked_to() {
+    let mut kept = World::new();
+    let mut pruned = World::with("deleteTopicWithBrokerRegistration=true");
+    for world in [&mut kept, &mut pruned] {
+        world.send(
+            1,
+            &reg("c", "a", 0, "x:1", &topics(&["A", "B", "ONLY"]), (0, 1, 1)),
+        );
+        world.send(2, &reg("c", "b", 0, "y:1", &topics(&["A", "B"]), (0, 1, 1)));
+        world.send(1, &reg("c", "a", 0, "x:1", &topics(&["A", "C"]), (0, 1, 2)));
+    }
+    assert_eq!(kept.addrs("B").len(), 2);
+    assert_eq!(pruned.addrs("B").into_keys().collect::<Vec<_>>(), ["b"]);
+    assert_eq!(pruned.addrs("A").len(), 2);
+    assert_eq!(pruned.route("ONLY"), None);
+    assert!(kept.route("ONLY").is_some());
+}
+
+#[test]
+fn a6_a_later_slice_under_the_same_version_counts() {
+    let mut world = World::new();
+    world.send(
+        1,
+        &reg(
+            "c",
+            "b",
+            0,
+            "x:1",
+            &[("A".into(), 6, 4), ("B".into(), 6, 4)],
+            (0, 1, 5),
+        ),
+    );
+    world.send(
+        1,
+        &reg("c", "b", 0, "x:1", &[("B".into(), 6, 8)], (0, 1, 5)),
+    );
+    assert_eq!(
+        world.route("B").expect("a route")["queueDatas"][0]["readQueueNums"],
+        8
+    );
+    assert_eq!(
+        world.route("A").expect("a route")["queueDatas"][0]["readQueueNums"],
+        4
+    );
+}
+
+#[test]
+fn a8_a_renamed_broker_is_listed_once() {
+    let mut world = World::new();
+    world.send(
+        1,
+        &reg("c", "a", 1, "x:1", &many(2), (0, 1, 1)).ext("enableActingMaster", "false"),
+    );
+    world.send(
+        1,
+        &reg("c", "a2", 1, "x:1", &many(2), (0, 1, 1)).ext("enableActingMaster", "false"),
+    );
+    assert_eq!(world.addrs("T1").into_keys().collect::<Vec<_>>(), ["a2"]);
+    assert_eq!(world.cluster()["clusterAddrTable"], json!({"c": ["a2"]}));
+}
+
+#[test]
+fn a9_one_name_in_two_clusters_follows_the_last_writer_and_survives_the_other_ones_departure() {
+    let mut world = World::new();
+    let first = reg("c1", "b", 0, "x:1", &many(2), (0, 1, 1));
+    world.send(1, &first);
+    world.send(2, &reg("c2", "b", 0, "y:1", &many(2), (0, 1, 1)));
+    assert_eq!(world.addrs("T1")["b"], addrs(&[("0", "y:1")]));
+    assert_eq!(world.cluster()["clusterAddrTable"], json!({"c2": ["b"]}));
+    world.send(1, &first);
+    assert_eq!(world.code(&unreg("c2", "b", 0, "y:1")), 0);
+    world.close(2);
+    assert_eq!(world.addrs("T1")["b"], addrs(&[("0", "x:1")]));
+    assert_eq!(world.cluster()["clusterAddrTable"], json!({"c1": ["b"]}));
+}
+
+#[test]
+fn a10_a_late_unregistration_of_the_old_master_leaves_the_new_one() {
+    let mut world = World::new();
+    world.send(1, &reg("c", "b", 0, "x:1", &many(2), (0, 1, 1)));
+    world.send(2, &reg("c", "b", 1, "y:1", &many(2), (0, 1, 1)));
+    world.send(2, &reg("c", "b", 0, "y:1", &many(2), (0, 1, 2)));
+    assert_eq!(world.code(&unreg("c", "b", 0, "x:1")), 0);
+    assert_eq!(world.addrs("T1")["b"], addrs(&[("0", "y:1")]));
+}
+
+#[test]
+fn a11_an_acknowledged_registration_is_not_undone_by_the_end_of_its_predecessor() {
+    let broker = |version| {
+        reg("c", "b", 0, "x:1", &many(2), (0, 1, version)).ext("heartbeatTimeoutMillis", 1000)
+    };
+    for order in [[0, 1], [1, 0]] {
+        let mut world = World::new();
+        world.send(1, &broker(1));
+        world.pass(SECOND * 4);
+        let register = world.process(2, &broker(1)).expect("a command");
+        let close = waypost::registry::Command::ConnectionClosed(conn(1));
+        let mut events = vec![register, close];
+        if order[0] == 1 {
+            events.swap(0, 1);
+        }
+        world.apply(events);
+        assert_eq!(world.take_reply(2).expect("an answer").code, 0);
+        // The scan after the one that would have expired the silent predecessor.
+        world.pass(SECOND);
+        assert!(world.route("T1").is_some(), "order {order:?}");
+    }
+}
+
+#[test]
+fn a12_each_unregistration_of_a_burst_stands_alone() {
+    let mut world = World::new();
+    world.send(1, &reg("c", "a", 0, "x:1", &many(2), (0, 1, 1)));
+    let queue =
+        r#"{"queueDatas":[{"brokerName":"a","perm":6,"readQueueNums":4,"writeQueueNums":4}]}"#;
+    assert_eq!(world.code(&ask(217).ext("topic", "T").body(queue)), 0);
+    assert!(world.route("T").is_some());
+    let burst = [
+        unreg("c", "none", 0, "n:1"),
+        unreg("c", "a", 0, "x:1"),
+        unreg("c", "none", 0, "n:2"),
+    ];
+    let commands: Vec<_> = burst
+        .iter()
+        .map(|ask| world.process(3, ask).expect("a command"))
+        .collect();
+    world.apply(commands);
+    for _ in 0..3 {
+        assert_eq!(world.take_reply(3).expect("an answer").code, 0);
+    }
+    assert_eq!(world.route("T"), None);
+    assert_eq!(
+        world.cluster(),
+        json!({"brokerAddrTable": {}, "clusterAddrTable": {}})
+    );
+    assert_eq!(world.snapshot.counts(), (0, 0, 0));
+}
+
+#[test]
+fn a14_the_larger_state_version_holds_the_master() {
+    let mut world = World::new();
+    let master = |addr, state| reg("c", "b", 0, addr, &many(2), (state, 1, 1));
+    world.send(1, &master("x:1", 5));
+    let ignored = world.send(2, &master("y:1", 4));
+    assert_eq!((ignored.code, ignored.ext.len()), (0, 0));
+    assert_eq!(world.addrs("T1")["b"], addrs(&[("0", "x:1")]));
+    let asked = world.send(
+        2,
+        &ask(322)
+            .ext("clusterName", "c")
+            .ext("brokerAddr", "y:1")
+            .body("{}"),
+    );
+    assert_eq!(
+        (asked.ext["changed"].as_str(), asked.body.as_str()),
+        ("true", ""),
+        "y is not live"
+    );
+    world.send(2, &master("y:1", 6));
+    assert_eq!(world.addrs("T1")["b"], addrs(&[("0", "y:1")]));
+    world.send(3, &master("z:1", 6));
+    assert_eq!(
+        world.addrs("T1")["b"],
+        addrs(&[("0", "z:1")]),
+        "equal versions: the last writer"
+    );
+}
+
+#[test]
+fn a16_a_reused_address_belongs_to_its_last_registrant_alone() {
+    let mut world = World::new();
+    world.send(
+        1,
+        &reg("c", "a", 0, "x:1", &topics(&["A", "A2"]), (0, 1, 1)),
+    );
+    world.send(
+        2,
+        &reg("c", "b", 0, "x:1", &topics(&["B", "B2"]), (0, 1, 1)),
+    );
+    assert_eq!(world.route("A"), None);
+    assert_eq!(world.addrs("B")["b"], addrs(&[("0", "x:1")]));
+    world.close(2);
+    assert_eq!(world.route("B"), None);
+    world.close(1);
+    assert_eq!(world.snapshot.counts(), (0, 0, 0));
+}
+
+#[test]
+fn a17_a_broker_lives_as_long_as_a_connection_that_speaks_for_it() {
+    let query = ask(322)
+        .ext("clusterName", "c")
+        .ext("brokerName", "b")
+        .ext("brokerAddr", "x:1")
+        .body("{}");
+    for beat in [heartbeat("c", "b", "x:1"), query] {
+        let mut world = World::new();
+        world.send(1, &reg("c", "b", 0, "x:1", &many(2), (0, 1, 1)));
+        world.send_oneway(2, &beat);
+        world.send(3, &beat);
+        world.close(3);
+        world.close(1);
+        assert!(world.route("T1").is_some(), "connection 2 speaks for it");
+        world.close(2);
+        assert_eq!(world.route("T1"), None, "and now none does");
+    }
+}
+
+#[test]
+fn a20_the_cluster_is_named_everywhere() {
+    let mut world = World::new();
+    world.send(1, &reg("c", "b", 0, "x:1", &many(2), (0, 1, 1)));
+    assert_eq!(
+        world.route("T1").expect("a route")["brokerDatas"][0]["cluster"],
+        "c"
+    );
+    assert_eq!(world.cluster()["brokerAddrTable"]["b"]["cluster"], "c");
+}
+
+const MAPPING: &str = r#"{"filterServerList":[],"topicConfigSerializeWrapper":{"dataVersion":{"counter":1,"stateVersion":0,"timestamp":1},"topicConfigTable":{"T":{"topicName":"T","perm":6,"readQueueNums":4,"writeQueueNums":4},"U":{"topicName":"U"}},"topicQueueMappingInfoMap":{"T":{"bname":"a","currIdMap":{0:0,1:1},"dirty":false,"epoch":1,"scope":"__global__","topic":"T","totalQueues":4}}}}"#;
+
+#[test]
+fn a22_a_static_topic_mapping_goes_with_its_broker() {
+    let mut world = World::new();
+    world.send(1, &reg("c", "a", 0, "x:1", &[], (0, 1, 1)).body(MAPPING));
+    let shown = world.route("T").expect("a route")["topicQueueMappingByBroker"].clone();
+    assert_eq!(shown["a"]["currIdMap"], json!({"0": 0, "1": 1}));
+    world.send(2, &reg("c", "b", 0, "y:1", &topics(&["T", "U"]), (0, 1, 1)));
+    world.send(1, &unreg("c", "a", 0, "x:1"));
+    assert_eq!(
+        world
+            .route("T")
+            .expect("a route")
+            .get("topicQueueMappingByBroker"),
+        None
+    );
+    // A mapping without a broker name is shown under the broker that sent it.
+    let nameless = MAPPING.replace(r#""bname":"a","#, "");
+    world.send(1, &reg("c", "a", 0, "x:1", &[], (0, 1, 1)).body(nameless));
+    assert!(world.route("T").expect("a route")["topicQueueMappingByBroker"]["a"].is_object());
+}
+
+#[test]
+fn a24_each_server_answers_its_own_view() {
+    let (mut one, mut other) = (World::new(), World::new());
+    one.send(1, &reg("c", "b", 0, "x:1", &many(2), (0, 1, 1)));
+    assert!(one.route("T1").is_some());
+    assert_eq!(other.route("T1"), None);
+}
+
+#[test]
+fn b1_a_dledger_candidate_takes_nobodys_write_permission_and_never_leads() {
+    for acting in [None, Some("false"), Some("true")] {
+        let mut world = World::with("supportActingMaster=true\nnotifyMinBrokerIdChanged=true");
+        let with = |ask: crate::world::Ask| match acting {
+            Some(acting) => ask.ext("enableActingMaster", acting),
+            None => ask,
+        };
+        world.send(
+            1,
+            &with(reg("c", "b", 0, "x:1", &topics(&["A", "B"]), (0, 1, 1))),
+        );
+        world.send(
+            2,
+            &with(reg("c", "b", -1, "y:1", &topics(&["A", "B"]), (0, 1, 1))),
+        );
+        assert_eq!(world.perms("A")["b"], 6, "{acting:?}");
+        assert_eq!(
+            world.addrs("A")["b"],
+            addrs(&[("0", "x:1"), ("-1", "y:1")]),
+            "{acting:?}"
+        );
+        assert_eq!(
+            world.notices.len(),
+            0,
+            "a candidate lowers no minimum, {acting:?}"
+        );
+        world.send(1, &unreg("c", "b", 0, "x:1"));
+        assert_eq!(world.addrs("A")["b"], addrs(&[("-1", "y:1")]), "{acting:?}");
+    }
+}
+
+#[test]
+fn b3_a_slave_of_a_5x_broker_alone_keeps_its_topics_routed() {
+    let mut world = World::new();
+    let slave = reg("c", "b", 1, "y:1", &topics(&["A", "B"]), (0, 1, 1));
+    world.send(1, &slave);
+    assert_eq!(
+        world.route("A"),
+        None,
+        "an old broker's slave contributes no topics"
+    );
+    world.send(1, &slave.ext("enableActingMaster", "false"));
+    assert_eq!(world.addrs("A")["b"], addrs(&[("1", "y:1")]));
+    assert_eq!(world.perms("A")["b"], 6);
+}
+
+fn acting_group(world: &mut World) {
+    let both = topics(&["A", "rmq_sys_SYNC_BROKER_MEMBER_b"]);
+    world.send(
+        1,
+        &reg("c", "b", 0, "x:1", &both, (0, 1, 1)).ext("enableActingMaster", "true"),
+    );
+    world.send(
+        2,
+        &reg("c", "b", 1, "y:1", &both, (0, 1, 1)).ext("enableActingMaster", "true"),
+    );
+    world.send(
+        3,
+        &reg("c", "b", 2, "z:1", &both, (0, 1, 1)).ext("enableActingMaster", "true"),
+    );
+}
+
+#[test]
+fn b4_the_first_slave_is_shown_as_master_only_where_it_may_act() {
+    let mut world = World::with("supportActingMaster=true");
+    acting_group(&mut world);
+    assert_eq!(
+        world.addrs("A")["b"],
+        addrs(&[("0", "x:1"), ("1", "y:1"), ("2", "z:1")])
+    );
+    world.close(1);
+    assert_eq!(world.addrs("A")["b"], addrs(&[("0", "y:1"), ("2", "z:1")]));
+    assert_eq!(world.perms("A")["b"], 4);
+    let raw = addrs(&[("1", "y:1"), ("2", "z:1")]);
+    assert_eq!(world.addrs("rmq_sys_SYNC_BROKER_MEMBER_b")["b"], raw);
+    assert_eq!(world.members("c", "b"), json!({"1": "y:1", "2": "z:1"}));
+    let mut off = World::new();
+    acting_group(&mut off);
+    off.close(1);
+    assert_eq!(off.addrs("A")["b"], raw);
+}
+
+#[test]
+fn b6_the_write_permission_returns_with_the_master() {
+    let mut world = World::with("supportActingMaster=true");
+    acting_group(&mut world);
+    world.send(1, &unreg("c", "b", 0, "x:1"));
+    assert_eq!(world.perms("A")["b"], 4);
+    world.send(
+        1,
+        &reg("c", "b", 0, "x:1", &topics(&["A", "B"]), (0, 1, 1)).ext("enableActingMaster", "true"),
+    );
+    assert_eq!(world.perms("A")["b"], 6);
+}
+
+#[test]
+fn b7_notices_go_to_the_right_members_and_only_when_switched_on() {
+    let mut off = World::new();
+    acting_group(&mut off);
+    off.close(1);
+    assert_eq!(off.notices.len(), 0);
+
+    let mut world = World::with("notifyMinBrokerIdChanged=true");
+    acting_group(&mut world);
+    assert_eq!(world.notices.len(), 0, "nobody lowered the minimum");
+    world.close(1);
+    let (to, frame) = world.notices.pop().expect("a notice");
+    assert_eq!(
+        to.iter().map(|addr| &**addr).collect::<Vec<_>>(),
+        ["y:1", "z:1"]
+    );
+    let text = String::from_utf8_lossy(&frame[8..]).into_owned();
+    assert!(text.starts_with(r#"{"code":905,"extFields":{"offlineBrokerAddr":"x:1","minBrokerAddr":"y:1","minBrokerId":"1"},"flag":2,"#), "{text}");
+    world.send(
+        1,
+        &reg("c", "b", 0, "x:1", &topics(&["A", "B"]), (0, 1, 1)).ext("enableActingMaster", "true"),
+    );
+    let (to, frame) = world.notices.pop().expect("a notice");
+    assert_eq!(
+        to.iter().map(|addr| &**addr).collect::<Vec<_>>(),
+        ["y:1", "z:1"]
+    );
+    let text = String::from_utf8_lossy(&frame[8..]).into_owned();
+    assert!(
+        text.contains(
+            r#""extFields":{"haBrokerAddr":"x:1-ha","minBrokerAddr":"x:1","minBrokerId":"0"}"#
+        ),
+        "{text}"
+    );
+}
+
+#[test]
+fn b9_all_brokers_of_a_closed_connection_leave_at_once() {
+    let mut world = World::new();
+    for (name, addr) in [("a", "x:1"), ("b", "y:1"), ("d", "z:1")] {
+        world.send(1, &reg("c", name, 0, addr, &many(2), (0, 1, 1)));
+    }
+    assert_eq!(world.addrs("T1").len(), 3);
+    world.close(1);
+    assert_eq!(world.route("T1"), None);
+    assert_eq!(world.snapshot.counts(), (0, 0, 0));
+}
+
+#[test]
+fn b11_a_slave_stays_readable_when_its_master_leaves() {
+    let mut world = World::new();
+    world.send(1, &reg("c", "b", 0, "x:1", &many(2), (0, 1, 1)));
+    world.send(2, &reg("c", "b", 1, "y:1", &many(2), (0, 1, 1)));
+    world.send(1, &unreg("c", "b", 0, "x:1"));
+    assert_eq!(world.addrs("T1")["b"], addrs(&[("1", "y:1")]));
+    assert_eq!(world.perms("T1")["b"] & 4, 4);
+}
+
+#[test]
+fn c17_unchanged_registrations_and_heartbeats_publish_nothing() {
+    let mut world = World::new();
+    let broker = reg("c", "b", 0, "x:1", &many(50), (0, 1, 1));
+    world.send(1, &broker);
+    let published = world.publications;
+    for _ in 0..3 {
+        world.pass(SECOND);
+        world.send(1, &broker);
+        world.send(1, &heartbeat("c", "b", "x:1"));
+    }
+    assert_eq!(world.publications, published);
+    let crc = |sum: u32| {
+        reg("c", "b", 0, "x:1", &many(50), (0, 1, 2))
+            .body("hello")
+            .ext("bodyCrc32", sum)
+    };
+    let mismatch = world.send(1, &crc(1));
+    assert_eq!(
+        (mismatch.code, mismatch.remark.as_deref()),
+        (1, Some("crc32 not match"))
+    );
+}
+
+#[test]
+fn d4_routes_wait_for_brokers_only_as_long_as_they_are_told_to() {
+    let mut world = World::with("needWaitForService=true\nwaitSecondsForService=45");
+    assert_eq!(world.code(&reg("c", "b", 0, "x:1", &many(2), (0, 1, 1))), 0);
+    world.pass(Duration::from_millis(44_999));
+    let early = world.send(1, &crate::world::route("T1"));
+    assert_eq!(
+        (early.code, early.remark.as_deref()),
+        (1, Some("name server not ready"))
+    );
+    world.pass(Duration::from_millis(1));
+    for _ in 0..3 {
+        assert_eq!(world.send(1, &crate::world::route("T1")).code, 0);
+        assert_eq!(world.send(1, &crate::world::route("none")).code, 17);
+    }
+}
+
+#[test]
+fn e1_a_wiped_permission_lasts_until_the_version_changes() {
+    let mut world = World::new();
+    world.send(1, &reg("c", "b", 0, "x:1", &topics(&["A", "B"]), (0, 1, 1)));
+    assert_eq!(
+        world.send(9, &ask(205).ext("brokerName", "b")).ext["wipeTopicCount"],
+        "2"
+    );
+    assert_eq!(world.perms("A")["b"], 4);
+    world.send(1, &reg("c", "b", 0, "x:1", &topics(&["A", "B"]), (0, 1, 1)));
+    assert_eq!(world.perms("A")["b"], 4);
+    let more_queues = [("A".to_string(), 6, 8), ("B".to_string(), 6, 4)];
+    world.send(1, &reg("c", "b", 0, "x:1", &more_queues, (0, 1, 1)));
+    assert_eq!(
+        world.perms("A")["b"],
+        4,
+        "other queues under the same version"
+    );
+    world.send(1, &reg("c", "b", 0, "x:1", &topics(&["A", "B"]), (0, 1, 2)));
+    assert_eq!(world.perms("A")["b"], 6);
+    world.send(9, &ask(205).ext("brokerName", "b"));
+    assert_eq!(
+        world.send(9, &ask(327).ext("brokerName", "b")).ext["addTopicCount"],
+        "2"
+    );
+    assert_eq!(world.perms("A")["b"], 6);
+    assert_eq!(
+        world.send(9, &ask(205).ext("brokerName", "none")).ext["wipeTopicCount"],
+        "0"
+    );
+    assert_eq!(world.send(9, &ask(327)).ext["addTopicCount"], "0");
+}
+
+#[test]
+fn e12_expensive_lists_can_be_switched_off() {
+    let mut world = World::with("enableAllTopicList=false\nenableTopicList=false");
+    for code in [206, 224, 311, 312, 313] {
+        let reply = world.send(1, &ask(code).ext("cluster", "c"));
+        assert_eq!(
+            (reply.code, reply.remark.as_deref(), reply.body.as_str()),
+            (1, Some("disable"), ""),
+            "{code}"
+        );
+    }
+    assert_eq!(world.code(&ask(304)), 0);
+}
+
+#[test]
+fn f1_no_path_is_ever_changed_from_the_network() {
+    let mut world = World::new();
+    world.hold_persists = true;
+    let before = world.send(1, &ask(319)).body;
+    let odd = [
+        "configStorePath=/tmp/p",
+        "kvConfigPath=/tmp/p",
+        "rocketmqHome=/tmp",
+        "configBlackList=",
+        "  kvConfigPath = /x",
+        "kvConfigPath:/x",
+        "kvConfigPath /x",
+        "kvConfigPath",
+        "\\u006bvConfigPath=/x",
+        "kvConfig\\\nPath=/x",
+        "orderMessageEnable=true\nkvConfigPath=/x",
+        "kvConfigPath=/x\nkvConfigPath=/y",
+        "k\\vConfigPath=/x",
+    ];
+    for body in odd {
+        let reply = world.send(1, &ask(318).body(body));
+        assert_eq!(
+            (reply.code, reply.remark.as_deref()),
+            (16, Some("Can not update config in black list.")),
+            "{body}"
+        );
+    }
+    for body in [
+        "productEnvName=a\\nkvConfigPath=/x",
+        "productEnvName=a\\u0000",
+        "productEnvName=a\\rb",
+        "orderMessageEnable=true\nproductEnvName=\\u001b",
+    ] {
+        assert_eq!(world.send(1, &ask(318).body(body)).code, 1, "{body}");
+    }
+    assert_eq!(world.persists.len(), 0, "no file is touched");
+    assert_eq!(world.send(1, &ask(319)).body, before);
+}
+
+#[test]
+fn g6_a_restarted_server_asks_brokers_to_register_again() {
+    let mut world = World::new();
+    let query = ask(322)
+        .ext("clusterName", "c")
+        .ext("brokerName", "b")
+        .ext("brokerAddr", "x:1")
+        .ext("brokerId", 0);
+    for body in [
+        "",
+        "null",
+        "{}",
+        r#"{"counter":1,"stateVersion":0,"timestamp":1}"#,
+    ] {
+        let reply = world.send(1, &query.clone().body(body));
+        assert_eq!(
+            (
+                reply.code,
+                reply.ext["changed"].as_str(),
+                reply.body.as_str()
+            ),
+            (0, "true", ""),
+            "{body}"
+        );
+    }
+}
+
+#[test]
+fn h1_the_dialect_of_a_route_follows_the_asker() {
+    let mut world = World::new();
+    world.send(1, &reg("c/é", "b", 0, "x:1", &many(2), (0, 1, 1)));
+    world.send(2, &reg("c/é", "b", 1, "y:1", &many(2), (0, 1, 1)));
+    let route = crate::world::route("T1");
+    let plain = r#"{"brokerDatas":[{"brokerAddrs":{0:"x:1",1:"y:1"},"brokerName":"b","cluster":"c/é","enableActingMaster":false}],"filterServerTable":{},"queueDatas":[{"brokerName":"b","perm":6,"readQueueNums":4,"topicSysFlag":0,"writeQueueNums":4}]}"#;
+    let strict = plain
+        .replace("{0:", "{\"0\":")
+        .replace(",1:", ",\"1\":")
+        .replace("c/é", "c\\/\\u00E9");
+    for version in [-1, 0, 317, 399, 400] {
+        assert_eq!(
+            world.send(9, &route.clone().version(version)).body,
+            plain,
+            "{version}"
+        );
+        assert_eq!(
+            world
+                .send(
+                    9,
+                    &route
+                        .clone()
+                        .version(version)
+                        .ext("acceptStandardJsonOnly", "TRUE")
+                )
+                .body,
+            strict
+        );
+        assert_eq!(
+            world
+                .send(
+                    9,
+                    &route
+                        .clone()
+                        .version(version)
+                        .ext("acceptStandardJsonOnly", "yes")
+                )
+                .body,
+            plain
+        );
+    }
+    for version in [401, 413, 479, 513, 10_000] {
+        assert_eq!(
+            world.send(9, &route.clone().version(version)).body,
+            strict,
+            "{version}"
+        );
+    }
+}
+
+#[test]
+fn h2_cluster_info_is_plain_for_everybody() {
+    let mut world = World::new();
+    world.send(1, &reg("c", "b", 0, "x:1", &many(2), (0, 1, 1)));
+    for version in [0, 399, 479] {
+        let body = world
+            .send(
+                9,
+                &ask(106)
+                    .version(version)
+                    .ext("acceptStandardJsonOnly", "true"),
+            )
+            .body;
+        assert_eq!(
+            body,
+            r#"{"brokerAddrTable":{"b":{"brokerAddrs":{0:"x:1"},"brokerName":"b","cluster":"c","enableActingMaster":false}},"clusterAddrTable":{"c":["b"]}}"#
+        );
+        let body = world
+            .send(
+                9,
+                &ask(901)
+                    .version(version)
+                    .ext("clusterName", "q")
+                    .ext("brokerName", "b"),
+            )
+            .body;
+        assert_eq!(
+            body,
+            r#"{"brokerMemberGroup":{"brokerAddrs":{0:"x:1"},"brokerName":"b","cluster":"q"}}"#
+        );
+    }
+}
+
+#[test]
+fn h5_a_compressed_registration_is_read_by_the_senders_version() {
+    let mut text = Vec::new();
+    let mut item = |bytes: &[u8]| {
+        text.extend_from_slice(&u32::try_from(bytes.len()).expect("short").to_be_bytes());
+        text.extend_from_slice(bytes);
+    };
+    item(br#"{"counter":3,"timestamp":17}"#);
+    text.extend_from_slice(&2_u32.to_be_bytes());
+    let mut item = |bytes: &[u8]| {
+        text.extend_from_slice(&u32::try_from(bytes.len()).expect("short").to_be_bytes());
+        text.extend_from_slice(bytes);
+    };
+    item(b"T1 8 8 6 SINGLE_TAG");
+    item(b"T2 8 8 6 SINGLE_TAG");
+    item(b"[]");
+    let deflate = |text: &[u8]| {
+        let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
+        std::io::Write::write_all(&mut encoder, text).expect("memory");
+        encoder.finish().expect("memory")
+    };
+    let broker = reg("c", "b", 0, "x:1", &[], (0, 0, 0)).ext("compressed", "true");
+    let old = deflate(&text);
+    text.extend_from_slice(&0_u32.to_be_bytes());
+    let new = deflate(&text);
+    for (body, version, code) in [
+        (&old, 407, 0),
+        (&old, 413, 1),
+        (&new, 413, 0),
+        (&new, 479, 0),
+        (&new, 407, 0),
+    ] {
+        let mut world = World::new();
+        assert_eq!(
+            world.code(&broker.clone().body(body.clone()).version(version)),
+            code,
+            "{version}"
+        );
+        assert_eq!(world.route("T2").is_some(), code == 0);
+    }
+    // A 5.x broker labels its compressed body as uncompressed.
+    let mut world = World::new();
+    assert_eq!(world.code(&broker.without("compressed").body(new)), 0);
+    assert!(world.route("T2").is_some());
+}
+
+#[test]
+fn h6_a_data_version_query_always_says_whether_something_changed() {
+    let mut world = World::new();
+    world.send(1, &reg("c", "b", 0, "x:1", &many(2), (0, 7, 3)));
+    let query = ask(322)
+        .ext("clusterName", "c")
+        .ext("brokerName", "b")
+        .ext("brokerAddr", "x:1")
+        .ext("brokerId", 0);
+    let stored = r#"{"counter":3,"stateVersion":0,"timestamp":7}"#;
+    for (body, changed) in [
+        (stored, "false"),
+        (r#"{"counter":4,"timestamp":7}"#, "true"),
+        ("", "true"),
+        ("null", "true"),
+        ("{}", "true"),
+    ] {
+        let reply = world.send(1, &query.clone().body(body));
+        assert_eq!(
+            (
+                reply.code,
+                reply.ext["changed"].as_str(),
+                reply.body.as_str()
+            ),
+            (0, changed, stored),
+            "{body}"
+        );
+    }
+    assert_eq!(world.code(&query.without("brokerAddr")), 1);
+}
+
+#[test]
+fn h11_one_way_requests_take_effect_and_are_not_answered() {
+    let mut world = World::new();
+    world.send_oneway(1, &reg("c", "b", 0, "x:1", &many(2), (0, 1, 1)));
+    assert!(world.route("T1").is_some());
+    for code in [105, 106, 206, 319, 1, 47, 905] {
+        world.send_oneway(1, &ask(code));
+    }
+    world.send_oneway(1, &reg("c", "b", 0, "x:1", &many(1), (0, 1, 1)).body("{"));
+    world.send_oneway(1, &unreg("c", "b", 0, "x:1"));
+    assert_eq!(world.route("T1"), None);
+}
+
+#[test]
+fn h13_a_zone_sees_its_brokers_and_masterless_groups() {
+    let mut world = World::new();
+    let table = many(2);
+    world.send(
+        1,
+        &reg("c", "b1", 0, "x:1", &table, (0, 1, 1)).ext("__ZONE_NAME", "z1"),
+    );
+    world.send(
+        2,
+        &reg("c", "b2", 0, "y:1", &table, (0, 1, 1)).ext("__ZONE_NAME", "z2"),
+    );
+    world.send(
+        3,
+        &reg("c", "b3", 1, "z:1", &table, (0, 1, 1)).ext("enableActingMaster", "false"),
+    );
+    let zone = |mode: &str, name: &str| {
+        crate::world::route("T1")
+            .ext("__ZONE_MODE", mode)
+            .ext("__ZONE_NAME", name)
+    };
+    let mut names = |ask: &crate::world::Ask| -> Vec<String> {
+        let route = world.send(9, ask).json();
+        let of = |list: &str, key: &str| -> Vec<String> {
+            route[list]
+                .as_array()
+                .expect("a list")
+                .iter()
+                .map(|data| data[key].as_str().expect("a name").into())
+                .collect()
+        };
+        assert_eq!(
+            of("brokerDatas", "brokerName"),
+            of("queueDatas", "brokerName")
+        );
+        of("brokerDatas", "brokerName")
+    };
+    assert_eq!(names(&zone("true", "Z1")), ["b1", "b3"]);
+    assert_eq!(names(&zone("TRUE", "none")), ["b3"]);
+    for unfiltered in [
+        zone("true", " "),
+        zone("false", "z1"),
+        zone("", "z1"),
+        crate::world::route("T1"),
+    ] {
+        assert_eq!(names(&unfiltered), ["b1", "b2", "b3"]);
+    }
+}
+
+#[test]
+fn i3_what_cannot_be_written_is_refused_and_never_seen() {
+    let mut world = World::new();
+    world.hold_persists = true;
+    let put = ask(100)
+        .ext("namespace", "n")
+        .ext("key", "k")
+        .ext("value", "v");
+    let command = world.process(1, &put).expect("a command");
+    world.apply([command]);
+    assert_eq!(
+        world.take_reply(1),
+        None,
+        "not acknowledged before it is on disk"
+    );
+    let get = ask(101).ext("namespace", "n").ext("key", "k");
+    assert_eq!(world.send(2, &get).code, 22, "nor visible");
+    let (ticket, _) = world.persists.pop().expect("a write");
+    world.apply([waypost::registry::Command::Persisted(
+        ticket,
+        Err("No space left on device".into()),
+    )]);
+    let refused = world.take_reply(1).expect("an answer");
+    assert_eq!(refused.code, 1);
+    assert!(
+        refused
+            .remark
+            .expect("a remark")
+            .contains("No space left on device")
+    );
+    assert_eq!(world.send(2, &get).code, 22);
+    let update = world
+        .process(1, &ask(318).body("orderMessageEnable=true"))
+        .expect("a command");
+    world.apply([update]);
+    let (ticket, _) = world.persists.pop().expect("a write");
+    world.apply([waypost::registry::Command::Persisted(
+        ticket,
+        Err("read-only".into()),
+    )]);
+    assert_eq!(world.take_reply(1).expect("an answer").code, 1);
+    assert!(!world.snapshot.settings().order_message_enable);
+}
+
+#[test]
+fn the_plain_form_is_what_the_helpers_of_these_tests_take_it_for() {
+    assert_eq!(
+        quoted(r#"{0:"a:1,2:b",-1:"x"}"#),
+        json!({"0": "a:1,2:b", "-1": "x"})
+    );
+    assert!(register_body(&many(1), (0, 1, 1)).contains("\"T1\""));
+}

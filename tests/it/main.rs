@@ -1,0 +1,4 @@
+//! The one integration binary.
+
+mod faults;
+mod world;

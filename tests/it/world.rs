@@ -1,0 +1,428 @@
+//! A name server without sockets, threads or a clock: frames in, frames out, time an argument.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use serde_json::Value;
+use waypost::{
+    config::{Config, Environment},
+    ids::ConnectionId,
+    processor::{Context, KnownBrokers, Outcome, process},
+    protocol::command::RemotingCommand,
+    registry::{Command, Effect, KvTable, Registry, RouteSnapshot, command::PersistTicket},
+    time::Timestamp,
+};
+
+/// One name server and the moment it lives in.
+pub(crate) struct World {
+    registry: Registry,
+    pub(crate) snapshot: Arc<RouteSnapshot>,
+    pub(crate) now: Timestamp,
+    known: BTreeMap<ConnectionId, KnownBrokers>,
+    /// Connections the server asked to close.
+    pub(crate) closed: Vec<ConnectionId>,
+    /// One-way frames for brokers.
+    pub(crate) notices: Vec<(Vec<Arc<str>>, Bytes)>,
+    /// File writes that are out, if they are not to succeed at once.
+    pub(crate) persists: Vec<(PersistTicket, Bytes)>,
+    pub(crate) hold_persists: bool,
+    pub(crate) publications: u64,
+    replies: Vec<(ConnectionId, Reply)>,
+}
+
+/// An answer as its peer reads it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Reply {
+    pub(crate) code: i64,
+    pub(crate) remark: Option<String>,
+    pub(crate) ext: BTreeMap<String, String>,
+    pub(crate) header: String,
+    pub(crate) body: String,
+}
+
+impl Reply {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
+    }
+}
+
+/// A request under construction.
+#[derive(Debug, Clone)]
+pub(crate) struct Ask {
+    code: i32,
+    version: i32,
+    flag: i32,
+    ext: Vec<(String, String)>,
+    body: Vec<u8>,
+}
+
+pub(crate) fn ask(code: i32) -> Ask {
+    Ask {
+        code,
+        version: 479,
+        flag: 0,
+        ext: Vec::new(),
+        body: Vec::new(),
+    }
+}
+
+impl Ask {
+    pub(crate) fn ext(mut self, name: &str, value: impl ToString) -> Self {
+        self.ext.retain(|(other, _)| other != name);
+        self.ext.push((name.into(), value.to_string()));
+        self
+    }
+
+    pub(crate) fn without(mut self, name: &str) -> Self {
+        self.ext.retain(|(other, _)| other != name);
+        self
+    }
+
+    pub(crate) fn body(mut self, body: impl Into<Vec<u8>>) -> Self {
+        self.body = body.into();
+        self
+    }
+
+    pub(crate) fn version(mut self, version: i32) -> Self {
+        self.version = version;
+        self
+    }
+
+    pub(crate) fn oneway(mut self) -> Self {
+        self.flag = 2;
+        self
+    }
+
+    /// The frame after its length word.
+    fn frame(&self) -> Vec<u8> {
+        let ext: BTreeMap<_, _> = self.ext.iter().cloned().collect();
+        let header = serde_json::json!({"code": self.code, "version": self.version, "flag": self.flag, "opaque": 7, "language": "JAVA", "extFields": ext});
+        let header = header.to_string();
+        let mut frame = u32::try_from(header.len())
+            .expect("a short header")
+            .to_be_bytes()
+            .to_vec();
+        frame.extend_from_slice(header.as_bytes());
+        frame.extend_from_slice(&self.body);
+        frame
+    }
+}
+
+/// A topic table for a registration body: name and permission, 4 queues each.
+pub(crate) fn topics(names: &[&str]) -> Vec<(String, i32, i32)> {
+    names
+        .iter()
+        .map(|name| ((*name).to_string(), 6, 4))
+        .collect()
+}
+
+/// A registration, complete but for what a test changes.
+pub(crate) fn reg(
+    cluster: &str,
+    name: &str,
+    id: i64,
+    addr: &str,
+    table: &[(String, i32, i32)],
+    version: (i64, i64, i64),
+) -> Ask {
+    ask(103)
+        .ext("clusterName", cluster)
+        .ext("brokerName", name)
+        .ext("brokerId", id)
+        .ext("brokerAddr", addr)
+        .ext("haServerAddr", format!("{addr}-ha"))
+        .body(register_body(table, version))
+}
+
+pub(crate) fn register_body(
+    table: &[(String, i32, i32)],
+    (state, timestamp, counter): (i64, i64, i64),
+) -> String {
+    let table: BTreeMap<_, _> = table
+        .iter()
+        .map(|(name, perm, queues)| {
+            let config = serde_json::json!({"topicName": name, "perm": perm, "readQueueNums": queues, "writeQueueNums": queues, "topicSysFlag": 0, "order": false, "topicFilterType": "SINGLE_TAG"});
+            (name.clone(), config)
+        })
+        .collect();
+    serde_json::json!({"filterServerList": [], "topicConfigSerializeWrapper": {
+        "dataVersion": {"stateVersion": state, "timestamp": timestamp, "counter": counter}, "topicConfigTable": table}})
+    .to_string()
+}
+
+pub(crate) fn unreg(cluster: &str, name: &str, id: i64, addr: &str) -> Ask {
+    ask(104)
+        .ext("clusterName", cluster)
+        .ext("brokerName", name)
+        .ext("brokerId", id)
+        .ext("brokerAddr", addr)
+}
+
+pub(crate) fn heartbeat(cluster: &str, name: &str, addr: &str) -> Ask {
+    ask(904)
+        .ext("clusterName", cluster)
+        .ext("brokerName", name)
+        .ext("brokerAddr", addr)
+}
+
+pub(crate) fn route(topic: &str) -> Ask {
+    ask(105).ext("topic", topic)
+}
+
+pub(crate) fn conn(number: u32) -> ConnectionId {
+    ConnectionId {
+        worker: 0,
+        slot: number,
+        generation: 0,
+    }
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        Self::with("")
+    }
+
+    /// A server started with this properties text.
+    pub(crate) fn with(properties: &str) -> Self {
+        let mut config = Config::defaults(&Environment {
+            user_home: Some("/home/rocketmq".into()),
+            rocketmq_home: None,
+        });
+        let findings = config.load_file("/home/rocketmq/test.properties", properties.as_bytes());
+        assert!(findings.is_empty(), "{findings:?}");
+        let now = Timestamp::from_millis(1_000);
+        let registry = Registry::new(config, KvTable::default(), 42, now);
+        let snapshot = registry.initial_snapshot();
+        Self {
+            registry,
+            snapshot,
+            now,
+            known: BTreeMap::new(),
+            closed: Vec::new(),
+            notices: Vec::new(),
+            persists: Vec::new(),
+            hold_persists: false,
+            publications: 0,
+            replies: Vec::new(),
+        }
+    }
+
+    /// Sends a request and waits for its answer.
+    pub(crate) fn send(&mut self, connection: u32, ask: &Ask) -> Reply {
+        let command = self.process(connection, ask);
+        if let Some(command) = command {
+            self.apply([command]);
+        }
+        self.take_reply(connection)
+            .expect("every request but a one-way one is answered")
+    }
+
+    /// Sends a request that must not be answered.
+    pub(crate) fn send_oneway(&mut self, connection: u32, ask: &Ask) {
+        let command = self.process(connection, &ask.clone().oneway());
+        self.apply(command);
+        assert_eq!(self.take_reply(connection), None);
+    }
+
+    /// Processes a request on its worker: an answer, or the command it would send to the writer.
+    pub(crate) fn process(&mut self, connection: u32, ask: &Ask) -> Option<Command> {
+        let frame = ask.frame();
+        let request = RemotingCommand::decode(&frame).expect("tests send well-formed frames");
+        let connection = conn(connection);
+        let mut context = Context {
+            snapshot: &self.snapshot,
+            now: self.now,
+            connection,
+            peer: "127.0.0.1:1".parse().expect("an address"),
+            known_brokers: self.known.entry(connection).or_default(),
+            go_away: false,
+        };
+        let mut out = Vec::new();
+        let outcome = process(&request, &mut context, &mut out);
+        if !out.is_empty() {
+            self.replies.push((connection, read_reply(&out)));
+        }
+        match outcome {
+            Outcome::Submit(command) | Outcome::AnsweredAndSubmit(command) => Some(command),
+            Outcome::Answered | Outcome::Silent => None,
+        }
+    }
+
+    /// Applies commands as one batch, publishes, and carries out the effects.
+    pub(crate) fn apply(&mut self, commands: impl IntoIterator<Item = Command>) {
+        for command in commands {
+            self.registry.apply(command, self.now);
+        }
+        self.publish();
+    }
+
+    fn publish(&mut self) {
+        loop {
+            let snapshot = &mut self.snapshot;
+            let publications = &mut self.publications;
+            let effects: Vec<Effect> = self
+                .registry
+                .publish()
+                .store(|next| {
+                    assert_eq!(next.version(), snapshot.version() + 1);
+                    *publications += 1;
+                    *snapshot = next;
+                })
+                .collect();
+            if effects.is_empty() {
+                return;
+            }
+            for effect in effects {
+                match effect {
+                    Effect::Reply(to, Some(response)) => {
+                        let mut out = Vec::new();
+                        waypost::protocol::encode::write_response(&mut out, to.head, &response);
+                        self.replies.push((to.connection, read_reply(&out)));
+                    }
+                    Effect::Reply(_, None) => {}
+                    Effect::Close(connection) => self.closed.push(connection),
+                    Effect::Notify { to, frame } => self.notices.push((to, frame)),
+                    Effect::Persist(ticket, bytes) => self.persists.push((ticket, bytes)),
+                }
+            }
+            if !self.hold_persists {
+                for (ticket, _) in std::mem::take(&mut self.persists) {
+                    self.registry
+                        .apply(Command::Persisted(ticket, Ok(())), self.now);
+                }
+            }
+        }
+    }
+
+    pub(crate) fn take_reply(&mut self, connection: u32) -> Option<Reply> {
+        let place = self
+            .replies
+            .iter()
+            .position(|(to, _)| *to == conn(connection))?;
+        Some(self.replies.remove(place).1)
+    }
+
+    pub(crate) fn close(&mut self, connection: u32) {
+        self.known.remove(&conn(connection));
+        self.apply([Command::ConnectionClosed(conn(connection))]);
+    }
+
+    /// Lets time pass, with every deadline on the way met.
+    pub(crate) fn pass(&mut self, duration: Duration) {
+        let end = self.now.after(duration);
+        while let Some(at) = self.registry.poll_timeout().filter(|at| *at <= end) {
+            self.now = self.now.max(at);
+            self.registry.handle_timeout(self.now);
+            self.publish();
+        }
+        self.now = end;
+    }
+
+    pub(crate) fn code(&mut self, ask: &Ask) -> i64 {
+        self.send(900, ask).code
+    }
+
+    /// A topic's route as JSON; `None` if there is none.
+    pub(crate) fn route(&mut self, topic: &str) -> Option<Value> {
+        let reply = self.send(900, &route(topic));
+        assert!(reply.code == 0 || reply.code == 17, "{reply:?}");
+        (reply.code == 0).then(|| reply.json())
+    }
+
+    /// `broker name → {id: address}` of a topic's route, ids as text.
+    pub(crate) fn addrs(&mut self, topic: &str) -> BTreeMap<String, BTreeMap<String, String>> {
+        let route = self.route(topic).unwrap_or_default();
+        let brokers = route["brokerDatas"].as_array().cloned().unwrap_or_default();
+        let addrs = |broker: &Value| {
+            serde_json::from_value(broker["brokerAddrs"].clone()).expect("a map of texts")
+        };
+        brokers
+            .iter()
+            .map(|broker| {
+                (
+                    broker["brokerName"].as_str().expect("a name").into(),
+                    addrs(broker),
+                )
+            })
+            .collect()
+    }
+
+    /// `broker name → perm` of a topic's route.
+    pub(crate) fn perms(&mut self, topic: &str) -> BTreeMap<String, i64> {
+        let route = self.route(topic).unwrap_or_default();
+        let queues = route["queueDatas"].as_array().cloned().unwrap_or_default();
+        queues
+            .iter()
+            .map(|data| {
+                (
+                    data["brokerName"].as_str().expect("a name").into(),
+                    data["perm"].as_i64().expect("a number"),
+                )
+            })
+            .collect()
+    }
+
+    /// Cluster info with its bare integer keys quoted.
+    pub(crate) fn cluster(&mut self) -> Value {
+        quoted(&self.send(900, &ask(106)).body)
+    }
+
+    pub(crate) fn members(&mut self, cluster: &str, name: &str) -> Value {
+        let reply = self.send(
+            900,
+            &ask(901).ext("clusterName", cluster).ext("brokerName", name),
+        );
+        quoted(&reply.body)["brokerMemberGroup"]["brokerAddrs"].clone()
+    }
+}
+
+/// Plain fastjson with the bare integer keys quoted, as JSON.
+pub(crate) fn quoted(plain: &str) -> Value {
+    let mut out = String::new();
+    let mut in_text = false;
+    let mut chars = plain.chars().peekable();
+    let mut last = ' ';
+    while let Some(char) = chars.next() {
+        if char == '"' && last != '\\' {
+            in_text = !in_text;
+        }
+        let key_starts =
+            !in_text && (last == '{' || last == ',') && (char.is_ascii_digit() || char == '-');
+        if key_starts {
+            out.push('"');
+            out.push(char);
+            while let Some(digit) = chars.next_if(char::is_ascii_digit) {
+                out.push(digit);
+            }
+            out.push('"');
+        } else {
+            out.push(char);
+        }
+        last = char;
+    }
+    serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out}"))
+}
+
+fn read_reply(frame: &[u8]) -> Reply {
+    let word =
+        |at: usize| u32::from_be_bytes(frame[at..at + 4].try_into().expect("four bytes")) as usize;
+    assert_eq!(word(0), frame.len() - 4, "one whole frame");
+    let header_len = word(4) & 0x00FF_FFFF;
+    let header = std::str::from_utf8(&frame[8..8 + header_len]).expect("a JSON header");
+    let json: Value = serde_json::from_str(header).expect("a JSON header");
+    assert_eq!(
+        (&json["flag"], &json["opaque"], &json["version"]),
+        (&1.into(), &7.into(), &479.into())
+    );
+    let ext = json["extFields"].as_object().cloned().unwrap_or_default();
+    Reply {
+        code: json["code"].as_i64().expect("a code"),
+        remark: json["remark"].as_str().map(str::to_string),
+        ext: ext
+            .into_iter()
+            .map(|(name, value)| (name, value.as_str().expect("a text").to_string()))
+            .collect(),
+        header: header.to_string(),
+        body: String::from_utf8(frame[8 + header_len..].to_vec()).expect("a text body"),
+    }
+}
