@@ -3,4 +3,6 @@
 pub mod body;
 pub mod code;
 pub mod command;
+pub mod fastjson;
+pub mod json;
 pub mod name;
