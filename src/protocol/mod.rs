@@ -3,6 +3,7 @@
 pub mod body;
 pub mod code;
 pub mod command;
+pub mod encode;
 pub mod fastjson;
 pub mod frame;
 pub mod header;
