@@ -10,4 +10,7 @@ pub mod header;
 mod header_json;
 pub mod header_rocketmq;
 pub mod json;
+pub mod kv_file;
 pub mod name;
+pub mod register_body;
+
