@@ -9,6 +9,9 @@ pub const INFLATED_LEN_MAX: usize = 4 * FRAME_LEN_MAX;
 /// How deep JSON may nest before it is refused: a parser recurses no further (spec 1.2 asks for "hundreds").
 pub const JSON_DEPTH_MAX: usize = 512;
 
+/// Ext fields of one header. Brokers send about twelve; each costs 48 bytes while its frame is looked at, however short it is.
+pub const EXT_FIELDS_MAX: usize = 4096;
+
 /// Commands that one worker may have out at the writer. Its reply mailbox holds that many, so a reply is never refused.
 pub const IN_FLIGHT_MAX: usize = 1024;
 

@@ -112,6 +112,9 @@ pub enum ResponseCode {
     GoAway = 1500,
 }
 
+/// How many languages have a number: 0 (JAVA) to 13 (NODE_JS) (spec 1.5).
+pub const LANGUAGE_CODES: i32 = 14;
+
 /// Version ordinals at which the protocol changes (spec 1.6).
 pub mod version {
     /// What this server says of itself: 5.3.3.

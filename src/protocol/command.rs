@@ -70,13 +70,22 @@ impl RemotingCommand<'_> {
 /// original.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ExtFields<'a> {
-    pairs: SmallVec<[(Cow<'a, str>, Cow<'a, str>); 12]>,
+    /// A null is kept, because it hides an earlier value of the same name.
+    pairs: SmallVec<[Pair<'a>; 12]>,
 }
+
+/// A name and its value, if that is not null.
+type Pair<'a> = (Cow<'a, str>, Option<Cow<'a, str>>);
 
 impl<'a> ExtFields<'a> {
     /// Adds a pair; a later one of the same name wins.
     pub fn push(&mut self, name: Cow<'a, str>, value: Cow<'a, str>) {
-        self.pairs.push((name, value));
+        self.pairs.push((name, Some(value)));
+    }
+
+    /// Adds a name whose value is null: from here on it counts as missing.
+    pub fn push_null(&mut self, name: Cow<'a, str>) {
+        self.pairs.push((name, None));
     }
 
     /// The text of `name`, the last one sent; `None` when it is missing or null.
@@ -86,10 +95,10 @@ impl<'a> ExtFields<'a> {
             .iter()
             .rev()
             .find(|(key, _)| key == name)
-            .map(|(_, value)| value.as_ref())
+            .and_then(|(_, value)| value.as_deref())
     }
 
-    /// How many pairs were sent.
+    /// How many pairs were sent, nulls included.
     #[must_use]
     pub fn len(&self) -> usize {
         self.pairs.len()

@@ -1,0 +1,111 @@
+//! A whole frame as a [`RemotingCommand`], whichever way its header is encoded (spec 1.1).
+
+use std::fmt;
+
+use super::{
+    command::{ExtFields, RemotingCommand, SerializeType},
+    frame::{FrameError, PREFIX_LEN, read_prefix},
+    header_json, header_rocketmq,
+    header_rocketmq::RocketMqError,
+    json::JsonError,
+};
+use crate::limits::EXT_FIELDS_MAX;
+
+/// Why a frame is no command. The connection is closed without an answer (spec 1.9).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DecodeError {
+    /// Its first four bytes are wrong.
+    Frame(FrameError),
+    /// Its JSON header is.
+    Json(JsonError),
+    /// Its ROCKETMQ header is.
+    RocketMq(RocketMqError),
+    /// It has more ext fields than any peer sends.
+    TooManyExtFields {
+        /// How many it may have.
+        max: usize,
+    },
+}
+
+impl From<FrameError> for DecodeError {
+    fn from(error: FrameError) -> Self {
+        Self::Frame(error)
+    }
+}
+
+impl From<JsonError> for DecodeError {
+    fn from(error: JsonError) -> Self {
+        Self::Json(error)
+    }
+}
+
+impl From<RocketMqError> for DecodeError {
+    fn from(error: RocketMqError) -> Self {
+        Self::RocketMq(error)
+    }
+}
+
+impl fmt::Display for DecodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Frame(error) => error.fmt(f),
+            Self::Json(error) => write!(f, "json header: {error}"),
+            Self::RocketMq(error) => write!(f, "rocketmq header: {error}"),
+            Self::TooManyExtFields { max } => write!(f, "more than {max} ext fields in a header"),
+        }
+    }
+}
+
+impl std::error::Error for DecodeError {}
+
+/// What either codec finds in a header; members that nobody reads are left out.
+#[derive(Debug, Default)]
+pub(super) struct Header<'a> {
+    pub(super) code: i32,
+    pub(super) version: i32,
+    pub(super) opaque: i32,
+    pub(super) flag: i32,
+    pub(super) ext: ExtFields<'a>,
+}
+
+impl<'a> RemotingCommand<'a> {
+    /// Reads a frame without its length word, as [`super::frame::split`] cuts it.
+    ///
+    /// # Errors
+    /// When the header is malformed or reaches beyond the frame.
+    pub fn decode(frame: &'a [u8]) -> Result<Self, DecodeError> {
+        let Some((prefix, rest)) = frame.split_first_chunk::<PREFIX_LEN>() else {
+            return Err(DecodeError::Frame(FrameError::TooShort {
+                len: i32::try_from(frame.len()).unwrap_or(i32::MAX),
+                min: PREFIX_LEN,
+            }));
+        };
+        let (serialize_type, header_len) = read_prefix(*prefix, frame.len())?;
+        // The body starts where the header is said to end, not where its parsing stopped (Q41).
+        let (header, body) = rest.split_at(header_len);
+        let header = match serialize_type {
+            SerializeType::Json => header_json::decode(header)?,
+            SerializeType::RocketMq => header_rocketmq::decode(header)?,
+        };
+        Ok(Self {
+            code: header.code,
+            version: header.version,
+            opaque: header.opaque,
+            flag: header.flag,
+            ext: header.ext,
+            body,
+            serialize_type,
+        })
+    }
+}
+
+/// Refuses one ext field more when there are as many as one header may have.
+pub(super) fn check_room(ext: &ExtFields<'_>) -> Result<(), DecodeError> {
+    if ext.len() < EXT_FIELDS_MAX {
+        Ok(())
+    } else {
+        Err(DecodeError::TooManyExtFields {
+            max: EXT_FIELDS_MAX,
+        })
+    }
+}

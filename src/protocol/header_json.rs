@@ -1,0 +1,71 @@
+//! The JSON header codec's reading half (spec 1.2). The writing half is in [`super::encode`].
+
+use super::{
+    code::LANGUAGE_CODES,
+    command::ExtFields,
+    header::{DecodeError, Header, check_room},
+    json::{JsonError, Kind, Reader},
+};
+
+/// Reads a header. A missing or null member counts as 0; a missing `opaque` too, where Java makes one up.
+pub(super) fn decode(header: &[u8]) -> Result<Header<'_>, DecodeError> {
+    let mut reader = Reader::new(header)?;
+    let mut fields = Header::default();
+    reader.begin_object()?;
+    while let Some(key) = reader.next_key()? {
+        match key.as_ref() {
+            "code" => fields.code = code(&mut reader)?,
+            "version" => fields.version = reader.int32_or_null()?.unwrap_or(0),
+            "opaque" => fields.opaque = reader.int32_or_null()?.unwrap_or(0),
+            "flag" => fields.flag = reader.int32_or_null()?.unwrap_or(0),
+            "extFields" => fields.ext = ext_fields(&mut reader)?,
+            "language" => check_language(&mut reader)?,
+            // `remark` and `serializeTypeCurrentRPC` of a request mean nothing to a server.
+            _ => reader.skip_value()?,
+        }
+    }
+    reader.end()?;
+    Ok(fields)
+}
+
+/// The one number that wraps when it leaves 32 bits, as up to 5.3.3 (spec 1.2).
+fn code(reader: &mut Reader<'_>) -> Result<i32, JsonError> {
+    let wide = reader.int64_or_null()?.unwrap_or(0);
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "wraps on purpose, as Java does"
+    )]
+    let wrapped = wide as i32;
+    Ok(wrapped)
+}
+
+fn ext_fields<'a>(reader: &mut Reader<'a>) -> Result<ExtFields<'a>, DecodeError> {
+    let mut ext = ExtFields::default();
+    if !reader.begin_object_or_null()? {
+        return Ok(ext);
+    }
+    while let Some(name) = reader.next_key()? {
+        check_room(&ext)?;
+        match reader.text_or_null()? {
+            Some(value) => ext.push(name, value),
+            None => ext.push_null(name),
+        }
+    }
+    Ok(ext)
+}
+
+/// Any name passes, a number only if a language has it (spec 1.2).
+fn check_language(reader: &mut Reader<'_>) -> Result<(), JsonError> {
+    if reader.kind()? == Kind::Text {
+        return reader.skip_value();
+    }
+    let offset = reader.offset();
+    match reader.int32_or_null()? {
+        None => Ok(()),
+        Some(ordinal) if (0..LANGUAGE_CODES).contains(&ordinal) => Ok(()),
+        Some(_) => Err(JsonError::OutOfRange {
+            offset,
+            expected: "the number of a language",
+        }),
+    }
+}
