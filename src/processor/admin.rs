@@ -7,67 +7,137 @@ use bytes::Bytes;
 use super::{Context, Outcome, answer, answer_body, reply_to, system_error, text};
 use crate::{
     protocol::{
-        code::{RequestCode, ResponseCode},
+        code::ResponseCode,
         command::{RemotingCommand, Response},
         name::TopicName,
         register_body,
     },
     registry::{
         Command,
+        command::ReplyTo,
         query::{FLAG_UNIT, FLAG_UNIT_SUB},
     },
 };
 
-/// 106, 206, 224, 304, 311, 312, 313: always plain JSON (spec 2.11).
-pub(super) fn list(
-    code: RequestCode,
+/// 106: always plain JSON, and so are the other lists (spec 2.11).
+pub(super) fn cluster_info(
     request: &RemotingCommand<'_>,
     context: &Context<'_>,
     out: &mut Vec<u8>,
 ) -> Outcome {
-    let snapshot = context.snapshot;
-    let enabled = match code {
-        RequestCode::GetBrokerClusterInfo | RequestCode::GetSystemTopicListFromNs => true,
-        RequestCode::GetAllTopicListFromNameServer => snapshot.settings().enable_all_topic_list,
-        _ => snapshot.settings().enable_topic_list,
-    };
-    if !enabled {
-        return answer(request, out, &system_error("disable"));
-    }
-    answer_body(request, out, |out| match code {
-        RequestCode::GetBrokerClusterInfo => snapshot.write_cluster_info(out),
-        RequestCode::GetSystemTopicListFromNs => snapshot.write_system_topics(out),
-        RequestCode::GetTopicsByCluster => {
-            snapshot.write_topics_of_cluster(request.ext.get("cluster"), out)
-        }
-        RequestCode::GetUnitTopicList => snapshot.write_topics_by_flag(FLAG_UNIT, 0, out),
-        RequestCode::GetHasUnitSubTopicList => snapshot.write_topics_by_flag(FLAG_UNIT_SUB, 0, out),
-        RequestCode::GetHasUnitSubUnunitTopicList => {
-            snapshot.write_topics_by_flag(FLAG_UNIT_SUB, FLAG_UNIT, out)
-        }
-        _ => snapshot.write_all_topics(out),
+    answer_body(request, out, |out| context.snapshot.write_cluster_info(out))
+}
+
+/// 304
+pub(super) fn system_topics(
+    request: &RemotingCommand<'_>,
+    context: &Context<'_>,
+    out: &mut Vec<u8>,
+) -> Outcome {
+    answer_body(request, out, |out| {
+        context.snapshot.write_system_topics(out)
     })
 }
 
-/// 205, 327. An unknown broker has no topics; the count must be there, the admin client unboxes it (spec 2.10).
-pub(super) fn write_perm(
-    code: RequestCode,
+/// 206
+pub(super) fn all_topics(
     request: &RemotingCommand<'_>,
     context: &Context<'_>,
-    _: &mut Vec<u8>,
+    out: &mut Vec<u8>,
 ) -> Outcome {
-    let (to, broker_name) = (
-        reply_to(request, context),
-        text(request, "brokerName").unwrap_or_default(),
-    );
+    let enabled = context.snapshot.settings().enable_all_topic_list;
+    answer_list(enabled, request, out, |out| {
+        context.snapshot.write_all_topics(out)
+    })
+}
+
+/// 224
+pub(super) fn topics_by_cluster(
+    request: &RemotingCommand<'_>,
+    context: &Context<'_>,
+    out: &mut Vec<u8>,
+) -> Outcome {
+    let enabled = context.snapshot.settings().enable_topic_list;
+    let cluster = request.ext.get("cluster");
+    answer_list(enabled, request, out, |out| {
+        context.snapshot.write_topics_of_cluster(cluster, out);
+    })
+}
+
+/// 311, 312, 313: by the bits of `topicSysFlag` that must and must not be set.
+pub(super) fn unit_topics(
+    flags: UnitFlags,
+    request: &RemotingCommand<'_>,
+    context: &Context<'_>,
+    out: &mut Vec<u8>,
+) -> Outcome {
+    let enabled = context.snapshot.settings().enable_topic_list;
+    answer_list(enabled, request, out, |out| {
+        context
+            .snapshot
+            .write_topics_by_flag(flags.with, flags.without, out);
+    })
+}
+
+/// Which topics a unit list wants (spec 2.11).
+#[derive(Debug, Clone, Copy)]
+pub(super) struct UnitFlags {
+    with: i32,
+    without: i32,
+}
+
+impl UnitFlags {
+    /// 311
+    pub(super) const UNIT: Self = Self {
+        with: FLAG_UNIT,
+        without: 0,
+    };
+    /// 312
+    pub(super) const UNIT_SUB: Self = Self {
+        with: FLAG_UNIT_SUB,
+        without: 0,
+    };
+    /// 313
+    pub(super) const UNIT_SUB_ONLY: Self = Self {
+        with: FLAG_UNIT_SUB,
+        without: FLAG_UNIT,
+    };
+}
+
+fn answer_list(
+    enabled: bool,
+    request: &RemotingCommand<'_>,
+    out: &mut Vec<u8>,
+    write: impl FnOnce(&mut Vec<u8>),
+) -> Outcome {
+    if enabled {
+        answer_body(request, out, write)
+    } else {
+        answer(request, out, &system_error("disable"))
+    }
+}
+
+/// 205
+pub(super) fn wipe_write_perm(request: &RemotingCommand<'_>, context: &Context<'_>) -> Outcome {
+    let (to, broker_name) = write_perm(request, context);
+    Outcome::Submit(Command::WipeWritePerm(to, broker_name))
+}
+
+/// 327
+pub(super) fn add_write_perm(request: &RemotingCommand<'_>, context: &Context<'_>) -> Outcome {
+    let (to, broker_name) = write_perm(request, context);
+    Outcome::Submit(Command::AddWritePerm(to, broker_name))
+}
+
+/// A missing name is that of no broker, which has no topics: the count must be in the answer, the admin client unboxes it
+/// (spec 2.10).
+fn write_perm(request: &RemotingCommand<'_>, context: &Context<'_>) -> (ReplyTo, Arc<str>) {
+    let broker_name = text(request, "brokerName").unwrap_or_default();
     tracing::info!(
-        "{code:?} of broker[{broker_name}] called by {}",
+        "write permission of broker[{broker_name}] changed by {}",
         context.peer
     );
-    Outcome::Submit(match code {
-        RequestCode::WipeWritePermOfBroker => Command::WipeWritePerm(to, broker_name),
-        _ => Command::AddWritePerm(to, broker_name),
-    })
+    (reply_to(request, context), broker_name)
 }
 
 /// 216: an empty cluster name means everywhere; deleting what is not there succeeds (spec 2.12, Q33).

@@ -1,6 +1,6 @@
 //! What brokers say of themselves: registration, heartbeats, data versions, departure (spec 2.3 to 2.6, 2.9).
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use super::{Context, Outcome, answer, answer_body, boolean, long, reply_to, system_error, text};
 use crate::{
@@ -26,14 +26,33 @@ pub(super) fn register(
             reply_to(request, context),
             Box::new(broker),
         )),
-        Err(response) => answer(request, out, &response),
+        Err(refusal) => answer(request, out, &refusal.into_response()),
+    }
+}
+
+/// Why a registration is not even tried.
+enum Refusal {
+    CrcMismatch,
+    Malformed(Cow<'static, str>),
+}
+
+impl Refusal {
+    fn malformed(remark: impl Into<Cow<'static, str>>) -> Self {
+        Self::Malformed(remark.into())
+    }
+
+    fn into_response(self) -> Response {
+        match self {
+            Self::CrcMismatch => system_error("crc32 not match").with_empty_ext(),
+            Self::Malformed(remark) => system_error(remark),
+        }
     }
 }
 
 fn read_registration(
     request: &RemotingCommand<'_>,
     context: &Context<'_>,
-) -> Result<RegisterBroker, Response> {
+) -> Result<RegisterBroker, Refusal> {
     let expected_crc = long(request, "bodyCrc32")
         .and_then(|crc| i32::try_from(crc).ok())
         .unwrap_or(0);
@@ -42,21 +61,22 @@ fn read_registration(
             "receive registerBroker request,crc32 not match,from {}",
             context.peer
         );
-        return Err(system_error("crc32 not match").with_empty_ext());
+        return Err(Refusal::CrcMismatch);
     }
     if request.version < 0 {
-        return Err(system_error(format!(
+        return Err(Refusal::malformed(format!(
             "version {} is negative",
             request.version
         )));
     }
     let compressed = boolean(request, "compressed").unwrap_or(false);
     let body = register_body::decode_register_body(request.body, compressed, request.version);
-    let body = body
-        .map_err(|error| system_error(format!("failed to decode RegisterBrokerBody, {error}")))?;
-    let body = body.ok_or_else(|| system_error("RegisterBrokerBody is null"))?;
+    let body = body.map_err(|error| {
+        Refusal::malformed(format!("failed to decode RegisterBrokerBody, {error}"))
+    })?;
+    let body = body.ok_or_else(|| Refusal::malformed("RegisterBrokerBody is null"))?;
     let broker_id = long(request, "brokerId")
-        .ok_or_else(|| system_error("brokerId is missing or not a number"))?;
+        .ok_or_else(|| Refusal::malformed("brokerId is missing or not a number"))?;
     Ok(RegisterBroker {
         cluster_name: required(request, "clusterName")?,
         broker_name: required(request, "brokerName")?,
@@ -71,18 +91,18 @@ fn read_registration(
 }
 
 /// The original answers success and corrupts its tables (spec Q15).
-fn required(request: &RemotingCommand<'_>, name: &'static str) -> Result<Arc<str>, Response> {
+fn required(request: &RemotingCommand<'_>, name: &'static str) -> Result<Arc<str>, Refusal> {
     text(request, name)
         .filter(|text| !text.is_empty())
-        .ok_or_else(|| system_error(format!("{name} is missing")))
+        .ok_or_else(|| Refusal::malformed(format!("{name} is missing")))
 }
 
 /// An address with a comma, a quote or a blank would be cut in pieces by the Go client, which reads routes as text (fault H3).
-fn broker_addr(request: &RemotingCommand<'_>) -> Result<Arc<str>, Response> {
+fn broker_addr(request: &RemotingCommand<'_>) -> Result<Arc<str>, Refusal> {
     let addr = required(request, "brokerAddr")?;
     let odd = |char: char| char == ',' || char == '"' || char.is_whitespace() || char.is_control();
     if addr.contains(odd) {
-        return Err(system_error(
+        return Err(Refusal::malformed(
             "brokerAddr contains a comma, a quote, a blank or a control character",
         ));
     }

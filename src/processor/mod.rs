@@ -7,6 +7,7 @@ mod zone;
 
 use std::{net::SocketAddr, sync::Arc};
 
+use admin::UnitFlags;
 use smallvec::SmallVec;
 
 use crate::{
@@ -102,16 +103,19 @@ pub fn process(
         RequestCode::BrokerHeartbeat => broker::heartbeat(request, context, out),
         RequestCode::QueryDataVersion => broker::query_data_version(request, context, out),
         RequestCode::GetBrokerMemberGroup => broker::get_member_group(request, context, out),
-        RequestCode::GetBrokerClusterInfo
-        | RequestCode::GetAllTopicListFromNameServer
-        | RequestCode::GetTopicsByCluster
-        | RequestCode::GetSystemTopicListFromNs
-        | RequestCode::GetUnitTopicList
-        | RequestCode::GetHasUnitSubTopicList
-        | RequestCode::GetHasUnitSubUnunitTopicList => admin::list(code, request, context, out),
-        RequestCode::WipeWritePermOfBroker | RequestCode::AddWritePermOfBroker => {
-            admin::write_perm(code, request, context, out)
+        RequestCode::GetBrokerClusterInfo => admin::cluster_info(request, context, out),
+        RequestCode::GetAllTopicListFromNameServer => admin::all_topics(request, context, out),
+        RequestCode::GetTopicsByCluster => admin::topics_by_cluster(request, context, out),
+        RequestCode::GetSystemTopicListFromNs => admin::system_topics(request, context, out),
+        RequestCode::GetUnitTopicList => admin::unit_topics(UnitFlags::UNIT, request, context, out),
+        RequestCode::GetHasUnitSubTopicList => {
+            admin::unit_topics(UnitFlags::UNIT_SUB, request, context, out)
         }
+        RequestCode::GetHasUnitSubUnunitTopicList => {
+            admin::unit_topics(UnitFlags::UNIT_SUB_ONLY, request, context, out)
+        }
+        RequestCode::WipeWritePermOfBroker => admin::wipe_write_perm(request, context),
+        RequestCode::AddWritePermOfBroker => admin::add_write_perm(request, context),
         RequestCode::DeleteTopicInNamesrv => admin::delete_topic(request, context, out),
         RequestCode::RegisterTopicInNamesrv => admin::register_topic(request, context, out),
         RequestCode::PutKvConfig => admin::put_kv(request, context, out),

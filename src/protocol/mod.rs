@@ -13,4 +13,3 @@ pub mod json;
 pub mod kv_file;
 pub mod name;
 pub mod register_body;
-

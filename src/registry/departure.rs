@@ -11,7 +11,7 @@ use super::{
 use crate::{ids::ConnectionId, protocol::command::Response};
 
 impl Registry {
-    /// 104. Matches by address, not by id, which moves (fault A10), and only the broker that the request names: an address
+    /// Code 104. Matches by address, not by id, which moves (fault A10), and only the broker that the request names: an address
     /// that has since registered under another name or cluster stays. Always answered with success (spec 2.4, Q33).
     pub(super) fn unregister(&mut self, to: ReplyTo, identity: &BrokerIdentity) {
         let live = self

@@ -21,6 +21,6 @@ pub enum Effect {
         /// A whole frame.
         frame: Bytes,
     },
-    /// Replace a file by these bytes, durably, then report with [`super::Command::Persisted`]. At most one job a file is out.
+    /// Replace a file by these bytes, durably, then report with [`Command::Persisted`](super::Command::Persisted). At most one job a file is out.
     Persist(PersistTicket, Bytes),
 }

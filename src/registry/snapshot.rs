@@ -114,13 +114,16 @@ impl NameHasher {
     }
 }
 
+/// Groups in one chunk: a change copies one chunk and the list of chunks.
 const CHUNK: usize = 64;
+
+type Chunk = Arc<Vec<Option<Arc<BrokerEntry>>>>;
 
 /// Broker groups by their index: a topic refers to its brokers by number, so that a broker's change reaches all its routes
 /// without touching a topic.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct BrokerList {
-    chunks: Arc<Vec<Arc<Vec<Option<Arc<BrokerEntry>>>>>>,
+    chunks: Arc<Vec<Chunk>>,
 }
 
 impl BrokerList {

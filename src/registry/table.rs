@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn a_table_holds_what_a_map_would_and_old_versions_stay_as_they_were() {
-        let mut table = Table::default();
+        let mut table = Table::<Entry>::default();
         let mut model = BTreeMap::new();
         let mut versions = Vec::new();
         for step in 0..3_000_u32 {
@@ -257,7 +257,7 @@ mod tests {
 
     #[test]
     fn changing_one_entry_leaves_every_other_leaf_shared() {
-        let mut table = Table::default();
+        let mut table = Table::<Entry>::default();
         let keys: Vec<String> = (0..500).map(|number| format!("topic-{number}")).collect();
         for key in &keys {
             table.insert(hash(key), Arc::new(Entry(key.clone(), 0)));
