@@ -24,10 +24,12 @@
 //! socket), [`sync`] (hand-over between threads; the only place for atomics), [`config`] (every setting), [`server`] (the only
 //! module with sockets, files, clock and threads).
 
+pub mod cli;
 pub mod config;
 pub mod connection;
 pub mod ids;
 pub mod limits;
+pub mod logging;
 pub mod processor;
 pub mod protocol;
 pub mod registry;

@@ -165,7 +165,7 @@ keys! {
         ServerSocketRcvBufSize "serverSocketRcvBufSize" SIZE, Is("0"), Restart, "Receive buffer of a socket in bytes; 0 = the system's";
         WriteBufferHighWaterMark "writeBufferHighWaterMark" SIZE, Is("0"), Restart, "Unsent bytes at which a connection is read no further; both marks must be above 0 to count";
         WriteBufferLowWaterMark "writeBufferLowWaterMark" SIZE, Is("0"), Restart, "Unsent bytes at which it is read again";
-        ServerSocketBacklog "serverSocketBacklog" COUNT, Is("1024"), Restart, "Connections that wait to be accepted; ignored by Java 5.x";
+        ServerSocketBacklog "serverSocketBacklog" SIZE, Is("1024"), Restart, "Connections that wait to be accepted; ignored by Java 5.x";
         ServerNettyWorkerGroupEnable "serverNettyWorkerGroupEnable" Boolean, Is("true"), NETTY, "Codec on threads of its own";
         ServerPooledByteBufAllocatorEnable "serverPooledByteBufAllocatorEnable" Boolean, Is("true"), NETTY, "Pooled buffers";
         EnableShutdownGracefully "enableShutdownGracefully" Boolean, Is("false"), Live, "Before it stops, the server answers GO_AWAY for a while";

@@ -124,8 +124,16 @@ pub(super) fn update(config: &Config, body: &[u8]) -> Result<ConfigUpdate, Updat
     let entries: Result<Vec<_>, Malformed> = properties::parse(&text).collect();
     let entries = entries.map_err(|_| UpdateRefusal::NotProperties)?;
     // The last of several equal keys counts, but each is checked.
+    if let Some(entry) = entries
+        .iter()
+        .find(|entry| is_black_listed(config, &entry.key))
+    {
+        return Err(UpdateRefusal::BlackListed {
+            key: entry.key.clone(),
+        });
+    }
     for entry in &entries {
-        check_entry(config, &entry.key, &entry.value)?;
+        check_entry(&entry.key, &entry.value)?;
     }
     if !entries.is_empty() && !config.boolean(KeyId::ConfigUpdateEnable) {
         return Err(UpdateRefusal::SwitchedOff);
@@ -158,18 +166,16 @@ pub(super) fn update(config: &Config, body: &[u8]) -> Result<ConfigUpdate, Updat
     })
 }
 
-/// Refuses what must not come over the network, before anything is applied.
-fn check_entry(config: &Config, name: &str, value: &str) -> Result<(), UpdateRefusal> {
-    let key = || name.to_owned();
-    if is_black_listed(config, name) {
-        return Err(UpdateRefusal::BlackListed { key: key() });
-    }
+/// Refuses what could plant a line in the file, or grow it without end.
+fn check_entry(name: &str, value: &str) -> Result<(), UpdateRefusal> {
     if name.contains(char::is_control) || value.contains(char::is_control) {
-        return Err(UpdateRefusal::ControlCharacter { key: key() });
+        return Err(UpdateRefusal::ControlCharacter {
+            key: name.to_owned(),
+        });
     }
     if value.len() > VALUE_LEN_MAX {
         return Err(UpdateRefusal::ValueTooLarge {
-            key: key(),
+            key: name.to_owned(),
             len: value.len(),
         });
     }
