@@ -1,5 +1,7 @@
 //! Every capacity and bound, with the relations between them asserted at compile time.
 
+use std::time::Duration;
+
 /// Largest incoming frame in bytes, its 4 length bytes included (spec 1.1). `com.rocketmq.remoting.frameMaxLength`.
 pub const FRAME_LEN_MAX: usize = 16 * 1024 * 1024;
 
@@ -43,3 +45,79 @@ pub const KV_TABLE_LEN_MAX: usize = 2 * FRAME_LEN_MAX;
 pub const CONFIG_WAITING_MAX: usize = 64;
 
 const _: () = assert!(KV_WAITING_LEN_MAX >= FRAME_LEN_MAX);
+
+/// Request bytes that one in-flight credit stands for: a worker's commands hold at most `IN_FLIGHT_MAX` times this many.
+pub const IN_FLIGHT_BYTES_PER_CREDIT: usize = 64 * 1024;
+
+/// A worker's read buffer, shared by its connections. 16 KiB holds a hundred pipelined queries; the rest is for registrations.
+pub const READ_SCRATCH_LEN: usize = 64 * 1024;
+
+/// The longest piece of a frame that is put in front of what is read next instead of being added to.
+pub const LENT_INPUT_LEN_MAX: usize = READ_SCRATCH_LEN / 4;
+
+/// Bytes read from one connection before the others have their turn.
+pub const READ_PER_TURN_MAX: usize = 4 * READ_SCRATCH_LEN;
+
+/// Answers collected before they are written; about what `READ_SCRATCH_LEN / 4` of route queries are answered with.
+pub const OUTPUT_BATCH_LEN: usize = 128 * 1024;
+
+/// A frame longer than this needs admission before it is read to its end (spec Q48).
+pub const LARGE_FRAME_LEN: usize = 64 * 1024;
+
+/// Bytes that one worker's unfinished large frames may add up to (spec Q48).
+pub const UNFINISHED_LEN_MAX: usize = 16 * FRAME_LEN_MAX;
+
+/// A peer that sends less than `ADMISSION_PROGRESS_LEN` of an admitted frame in this time loses its place to those who wait.
+pub const ADMISSION_STALL_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// See [`ADMISSION_STALL_TIMEOUT`].
+pub const ADMISSION_PROGRESS_LEN: usize = 64 * 1024;
+
+/// How long a connection that will send no more may take to accept what it is still owed.
+pub const LINGER_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Commands that the writer applies before it publishes: bounds the time to the first answer of a storm.
+pub const WRITER_DRAIN_MAX: usize = 256;
+
+/// Orders (new connections, closes) that a worker takes in one turn.
+pub const ORDERS_MAX: usize = 1024;
+
+/// How soon a full mailbox, or a listener without file descriptors, is tried again.
+pub const RETRY_INTERVAL: Duration = Duration::from_millis(10);
+
+/// How soon a listener that ran out of file descriptors is tried again.
+pub const ACCEPT_RETRY_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Connections accepted before the acceptor hands them out.
+pub const ACCEPT_BATCH_MAX: usize = 256;
+
+/// How long an orderly stop waits for peers to take their last answers.
+pub const STOP_FLUSH_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Notices that wait for the notifier; brokers poll anyway (spec 3.7), so more are dropped.
+pub const NOTICES_MAX: usize = 1024;
+
+/// Brokers that the notifier is connected to at a time.
+pub const NOTIFIER_LINKS_MAX: usize = 4096;
+
+/// Frames that wait for one broker's connection.
+pub const NOTICES_PER_BROKER_MAX: usize = 64;
+
+/// How long connecting to a broker may take. `connectTimeoutMillis` (spec 5.2).
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// How long a connection to a broker is kept after its last use. `clientChannelMaxIdleTimeSeconds` (spec 5.2).
+pub const NOTIFIER_IDLE_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// Jobs that wait for the persister: at most one a file is out.
+pub const PERSIST_JOBS_MAX: usize = 4;
+
+/// Lines about misbehaving peers that one worker logs in `PEER_LOG_INTERVAL`; the rest is counted.
+pub const PEER_LOG_MAX: u32 = 10;
+
+/// See [`PEER_LOG_MAX`].
+pub const PEER_LOG_INTERVAL: Duration = Duration::from_secs(1);
+
+const _: () = assert!(LENT_INPUT_LEN_MAX < READ_SCRATCH_LEN);
+const _: () = assert!(READ_SCRATCH_LEN <= READ_PER_TURN_MAX);
+const _: () = assert!(UNFINISHED_LEN_MAX >= FRAME_LEN_MAX);

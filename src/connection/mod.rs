@@ -1,1 +1,396 @@
-//! connection
+//! One peer's byte streams without the socket: bytes in, requests out; answers in, bytes out.
+//!
+//! Requests of one connection are executed in order (spec Q36). A command, which the writer executes, may follow another that
+//! is still out. Anything that is answered from the snapshot waits until every command of its connection is answered: a
+//! registration and a query sent in one go see each other, in that order. What waits is kept here, unread, so that a peer
+//! that does not wait is slowed down by its own socket and by nothing else.
+//!
+//! The rules of a worker that need no socket either are here too: [`admission`] of large frames, [`credit`] towards the
+//! writer, [`deadlines`].
+
+pub mod admission;
+pub mod credit;
+pub mod deadlines;
+pub mod handshake;
+pub mod input;
+pub mod output;
+mod violation;
+
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use self::{
+    credit::{Credits, Outstanding},
+    handshake::Opening,
+    input::Input,
+    output::Output,
+};
+use crate::{
+    limits::{
+        IN_FLIGHT_PER_CONNECTION_MAX, LARGE_FRAME_LEN, LENT_INPUT_LEN_MAX, LINGER_TIMEOUT,
+        OUTPUT_BATCH_LEN,
+    },
+    protocol::{
+        code::RequestCode,
+        command::{RemotingCommand, ReplyHead, Response},
+        encode,
+        frame::{self, Split},
+    },
+    time::Timestamp,
+};
+
+pub use violation::Violation;
+
+/// The bounds that all connections of a worker share.
+#[derive(Debug, Clone, Copy)]
+pub struct StreamLimits {
+    /// Largest incoming frame (spec 1.1).
+    pub frame_len_max: usize,
+    /// A connection with more unsent bytes is not read (spec 1.10).
+    pub high_water: usize,
+    /// It is read again once it has no more than this.
+    pub low_water: usize,
+}
+
+/// What became of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Handled {
+    /// It is answered, or wants no answer.
+    Done,
+    /// Its command is out at the writer.
+    Submitted,
+    /// Its command waits for a credit, and the connection with it until [`Connection::submitted`].
+    Held,
+}
+
+/// Why a connection executes nothing at the moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stop {
+    /// Every complete request is executed: the peer's turn.
+    Peer,
+    /// The next request waits for commands that are out, or for a credit.
+    Commands,
+    /// Answers have to be written first.
+    Output,
+}
+
+/// A peer's byte streams.
+#[derive(Debug)]
+pub struct Connection {
+    input: Input,
+    output: Output,
+    outstanding: Outstanding,
+    stop: Stop,
+    opened: bool,
+    held: bool,
+    /// Above the high-water mark, and not yet below the low one.
+    clogged: bool,
+    /// When what is owed to a peer that sends no more is given up.
+    lingers_until: Option<Timestamp>,
+    active_at: Timestamp,
+    idle_timeout: Duration,
+}
+
+impl Connection {
+    /// A connection on which nothing has happened yet.
+    #[must_use]
+    pub fn new(idle_timeout: Duration, now: Timestamp) -> Self {
+        Self {
+            input: Input::default(),
+            output: Output::default(),
+            outstanding: Outstanding::default(),
+            stop: Stop::Peer,
+            opened: false,
+            held: false,
+            clogged: false,
+            lingers_until: None,
+            active_at: now,
+            idle_timeout,
+        }
+    }
+
+    /// Whether to read the socket.
+    #[must_use]
+    pub fn wants_input(&self) -> bool {
+        self.stop == Stop::Peer && self.lingers_until.is_none()
+    }
+
+    /// Whether [`Self::resume`] may get further.
+    #[must_use]
+    pub fn can_resume(&self) -> bool {
+        match self.stop {
+            Stop::Peer => false,
+            Stop::Commands => !self.held && self.outstanding.commands() == 0 || self.may_submit(),
+            Stop::Output => !self.clogged,
+        }
+    }
+
+    /// Copies a small piece of a frame to the front of `buffer`, so that the rest can be read behind it; says how much. A
+    /// large piece stays where it is.
+    pub fn lend_input(&self, buffer: &mut [u8]) -> usize {
+        let kept = self.input.as_slice();
+        if kept.len() > LENT_INPUT_LEN_MAX {
+            return 0;
+        }
+        buffer[..kept.len()].copy_from_slice(kept);
+        kept.len()
+    }
+
+    /// Executes what is complete. `bytes` start with the `lent` bytes of [`Self::lend_input`].
+    ///
+    /// # Errors
+    ///
+    /// When the peer does not speak the protocol: close the connection without an answer (spec 1.9).
+    pub fn handle_input(
+        &mut self,
+        bytes: &[u8],
+        lent: usize,
+        limits: &StreamLimits,
+        now: Timestamp,
+        out: &mut Vec<u8>,
+        handle: impl FnMut(&RemotingCommand<'_>, &mut Vec<u8>, &mut Outstanding) -> Handled,
+    ) -> Result<(), Violation> {
+        self.active_at = now;
+        if lent < self.input.len() {
+            let frame_len = self.unfinished_frame_len().unwrap_or(0);
+            self.input.extend(bytes, frame_len);
+            return self.resume(limits, out, handle);
+        }
+        let executed = self.execute(bytes, limits, out, handle)?;
+        if executed == bytes.len() {
+            self.input = Input::default();
+        } else if executed == 0 {
+            self.input.extend(&bytes[lent..], bytes.len());
+        } else {
+            self.input.replace(&bytes[executed..]);
+        }
+        Ok(())
+    }
+
+    /// Executes what was kept and can go on.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Self::handle_input`].
+    pub fn resume(
+        &mut self,
+        limits: &StreamLimits,
+        out: &mut Vec<u8>,
+        handle: impl FnMut(&RemotingCommand<'_>, &mut Vec<u8>, &mut Outstanding) -> Handled,
+    ) -> Result<(), Violation> {
+        let mut input = std::mem::take(&mut self.input);
+        let executed = self.execute(input.as_slice(), limits, out, handle)?;
+        input.consume(executed);
+        self.input = input;
+        Ok(())
+    }
+
+    /// Executes the complete requests at the start of `bytes` until one has to wait; says how many bytes they took.
+    fn execute(
+        &mut self,
+        bytes: &[u8],
+        limits: &StreamLimits,
+        out: &mut Vec<u8>,
+        mut handle: impl FnMut(&RemotingCommand<'_>, &mut Vec<u8>, &mut Outstanding) -> Handled,
+    ) -> Result<usize, Violation> {
+        if !self.open(bytes)? {
+            return Ok(0);
+        }
+        let room = match self.output.len() {
+            0 => OUTPUT_BATCH_LEN,
+            unsent => limits.high_water.saturating_sub(unsent),
+        };
+        let mut executed = 0;
+        self.stop = loop {
+            if self.clogged || out.len() > room {
+                break Stop::Output;
+            }
+            let Split::Frame { frame, consumed } =
+                frame::split(&bytes[executed..], limits.frame_len_max)?
+            else {
+                break Stop::Peer;
+            };
+            let request = RemotingCommand::decode(frame)?;
+            // The server waits for no response: it asks its peers one-way only (spec 1.4).
+            if !request.is_response() {
+                if !self.may_execute(&request) {
+                    break Stop::Commands;
+                }
+                self.held = handle(&request, out, &mut self.outstanding) == Handled::Held;
+            }
+            executed += consumed;
+        };
+        Ok(executed)
+    }
+
+    /// Decides what the peer speaks; false while it has sent too little to tell.
+    fn open(&mut self, bytes: &[u8]) -> Result<bool, Violation> {
+        if !self.opened {
+            match handshake::detect(bytes) {
+                Opening::Undecided => {}
+                Opening::Frames => self.opened = true,
+                Opening::Tls => return Err(Violation::TlsNotSupported),
+                Opening::Proxy => return Err(Violation::ProxyNotSupported),
+            }
+        }
+        Ok(self.opened)
+    }
+
+    fn may_execute(&self, request: &RemotingCommand<'_>) -> bool {
+        self.outstanding.commands() == 0 && !self.held
+            || is_command(request.code) && self.may_submit()
+    }
+
+    fn may_submit(&self) -> bool {
+        !self.held && self.outstanding.commands() < IN_FLIGHT_PER_CONNECTION_MAX
+    }
+
+    /// The command that waited for a credit is out. Its credit is in [`Self::outstanding_mut`].
+    pub fn submitted(&mut self) {
+        self.held = false;
+    }
+
+    /// What is out at the writer, to take and give back credits.
+    pub fn outstanding_mut(&mut self) -> &mut Outstanding {
+        &mut self.outstanding
+    }
+
+    /// A command is done: counts it, and keeps its answer to be written.
+    pub fn handle_reply(&mut self, credits: &mut Credits, answer: Option<(ReplyHead, &Response)>) {
+        credits.give_back(&mut self.outstanding);
+        if let Some((head, response)) = answer {
+            self.output
+                .append(|bytes| encode::write_response(bytes, head, response));
+        }
+    }
+
+    /// Bytes to write before any others.
+    #[must_use]
+    pub fn output(&self) -> &Output {
+        &self.output
+    }
+
+    /// The first `count` bytes of [`Self::output`] are written.
+    pub fn written(&mut self, count: usize, now: Timestamp) {
+        if count > 0 {
+            self.active_at = now;
+        }
+        self.output.written(count);
+    }
+
+    /// Keeps answers that follow those of [`Self::output`].
+    pub fn keep_output(&mut self, unsent: &[u8]) {
+        self.output.extend(unsent);
+    }
+
+    /// Fresh answers were offered to the socket while [`Self::output`] was empty: it took `count` bytes and left `unsent`.
+    pub fn answered(&mut self, count: usize, unsent: &[u8], now: Timestamp) {
+        if count > 0 {
+            self.active_at = now;
+        }
+        self.output.extend(unsent);
+    }
+
+    /// Applies the water marks; to be called when a write is done.
+    pub fn apply_water_marks(&mut self, limits: &StreamLimits) {
+        let unsent = self.output.len();
+        self.clogged = if self.clogged {
+            unsent > limits.low_water
+        } else {
+            unsent >= limits.high_water.max(1)
+        };
+    }
+
+    /// The length announced for a frame that has only partly arrived, if it is large enough to need [`admission`].
+    #[must_use]
+    pub fn large_unfinished_frame_len(&self) -> Option<usize> {
+        self.unfinished_frame_len()
+            .filter(|len| self.opened && *len > LARGE_FRAME_LEN)
+    }
+
+    fn unfinished_frame_len(&self) -> Option<usize> {
+        let length = self.input.as_slice().first_chunk::<4>()?;
+        usize::try_from(u32::from_be_bytes(*length))
+            .ok()
+            .map(|len| len.saturating_add(4))
+    }
+
+    /// How many bytes are kept unexecuted.
+    #[must_use]
+    pub fn input_len(&self) -> usize {
+        self.input.len()
+    }
+
+    /// Whether the next request waits for commands, that is for this server and not for the peer.
+    #[must_use]
+    pub fn waits_for_commands(&self) -> bool {
+        self.stop == Stop::Commands
+    }
+
+    /// The peer sends no more. What it has sent is still executed and answered, for a while.
+    pub fn handle_end(&mut self, now: Timestamp) {
+        self.lingers_until.get_or_insert(now.after(LINGER_TIMEOUT));
+    }
+
+    /// Whether the peer sends no more and every complete request of its is executed.
+    #[must_use]
+    pub fn has_executed_all(&self) -> bool {
+        self.lingers_until.is_some() && self.stop == Stop::Peer && !self.held
+    }
+
+    /// Whether the peer sends no more.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.lingers_until.is_some()
+    }
+
+    /// Whether nothing is owed to the peer.
+    #[must_use]
+    pub fn owes_nothing(&self) -> bool {
+        self.outstanding.commands() == 0 && !self.held && self.output.is_empty()
+    }
+
+    /// When to close the connection, if nothing else happens on it.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Timestamp {
+        let idle_at = self.active_at.after(self.idle_timeout);
+        self.lingers_until
+            .map_or(idle_at, |until| until.min(idle_at))
+    }
+}
+
+/// Whether the writer executes this request; any other is answered from the snapshot.
+fn is_command(code: i32) -> bool {
+    match RequestCode::from_i32(code) {
+        Some(
+            RequestCode::PutKvConfig
+            | RequestCode::DeleteKvConfig
+            | RequestCode::RegisterBroker
+            | RequestCode::UnregisterBroker
+            | RequestCode::WipeWritePermOfBroker
+            | RequestCode::AddWritePermOfBroker
+            | RequestCode::DeleteTopicInNamesrv
+            | RequestCode::RegisterTopicInNamesrv
+            | RequestCode::UpdateNamesrvConfig,
+        ) => true,
+        Some(
+            RequestCode::GetKvConfig
+            | RequestCode::GetRouteInfoByTopic
+            | RequestCode::GetBrokerClusterInfo
+            | RequestCode::GetAllTopicListFromNameServer
+            | RequestCode::GetKvListByNamespace
+            | RequestCode::GetTopicsByCluster
+            | RequestCode::GetSystemTopicListFromNs
+            | RequestCode::GetUnitTopicList
+            | RequestCode::GetHasUnitSubTopicList
+            | RequestCode::GetHasUnitSubUnunitTopicList
+            | RequestCode::GetNamesrvConfig
+            | RequestCode::QueryDataVersion
+            | RequestCode::GetBrokerMemberGroup
+            | RequestCode::BrokerHeartbeat,
+        )
+        | None => false,
+    }
+}

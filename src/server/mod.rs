@@ -1,1 +1,141 @@
-//! server
+//! The impure shell: sockets, files, the clock, threads and signals. Everything that is decided is decided elsewhere.
+//!
+//! [`Server::start`] wires the threads of the picture in [the crate's documentation](crate); [`Server::shutdown`] ends them in
+//! the order in which work flows, so that nothing accepted is lost: acceptor, workers, writer, persister, notifier.
+
+mod acceptor;
+pub mod clock;
+mod connections;
+mod file;
+pub mod kv_store;
+mod listener;
+mod log_limit;
+mod message;
+mod notifier;
+mod outbox;
+mod peer;
+mod persister;
+pub mod signal;
+mod start;
+mod worker;
+mod writer;
+
+use std::{net::SocketAddr, thread::JoinHandle};
+
+pub use start::StartError;
+
+use self::{
+    clock::Clock,
+    message::{Order, PollWaker},
+};
+use crate::{
+    config::Config,
+    limits::RETRY_INTERVAL,
+    registry::{KvTable, RouteSnapshot},
+    sync::{Flag, Full, Sender, Subscriber, Unparker, Wake, parker},
+};
+
+/// A running name server.
+#[derive(Debug)]
+pub struct Server {
+    local_addr: SocketAddr,
+    clock: Clock,
+    snapshots: Subscriber<RouteSnapshot>,
+    acceptor: Thread<PollWaker>,
+    workers: Vec<WorkerThread>,
+    writer: Thread<Unparker>,
+    persister: Thread<Unparker>,
+    notifier: Thread<PollWaker>,
+}
+
+/// A thread that ends some time after its flag is raised and it is woken.
+#[derive(Debug)]
+struct Thread<W> {
+    stop: Flag,
+    waker: W,
+    handle: JoinHandle<()>,
+}
+
+/// A worker ends by an order, since it has to know which connections came before.
+#[derive(Debug)]
+struct WorkerThread {
+    orders: Sender<Order, PollWaker>,
+    handle: JoinHandle<()>,
+}
+
+impl<W: Wake> Thread<W> {
+    fn stop(self) {
+        self.stop.raise();
+        self.waker.wake();
+        join(self.handle);
+    }
+}
+
+impl Server {
+    /// Opens the listener and starts all threads.
+    ///
+    /// # Errors
+    ///
+    /// When the address is taken or the system is out of threads or file descriptors.
+    pub fn start(config: Config, kv: KvTable) -> Result<Self, StartError> {
+        start::start(config, kv)
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn local_addr(&self) -> SocketAddr {
+        self.local_addr
+    }
+
+    /// Ends everything in order: says goodbye to clients if so configured (spec 1.8), accepts no more, answers what was asked,
+    /// writes what has to be kept.
+    pub fn shutdown(mut self) {
+        let started_at = self.clock.now();
+        tracing::info!("shutdown hook was invoked, 1 times.");
+        let settings = *self.snapshots.load().settings();
+        if settings.enable_shutdown_gracefully {
+            self.order_all(|| Order::GoAway);
+            self.wait_until(started_at.after(settings.shutdown_wait));
+        }
+        self.acceptor.stop();
+        order_all(&self.workers, || Order::Stop);
+        for worker in self.workers {
+            join(worker.handle);
+        }
+        // From here on nobody asks the writer for anything but the persister, which reports to it.
+        self.writer.stop();
+        self.persister.stop();
+        self.notifier.stop();
+        let total = self.clock.now().since(started_at).as_millis();
+        tracing::info!("shutdown hook done, consuming time total(ms): {total}");
+    }
+
+    fn order_all(&self, order: impl Fn() -> Order) {
+        order_all(&self.workers, order);
+    }
+
+    fn wait_until(&self, end: crate::time::Timestamp) {
+        let (parker, _unparker) = parker();
+        while self.clock.now() < end {
+            parker.park(self.clock.until(Some(end)));
+        }
+    }
+}
+
+/// Gives every worker an order; a full mailbox only delays it.
+fn order_all(workers: &[WorkerThread], order: impl Fn() -> Order) {
+    let (parker, _unparker) = parker();
+    for worker in workers {
+        let mut unsent = order();
+        while let Err(Full(order)) = worker.orders.send(unsent) {
+            unsent = order;
+            parker.park(Some(RETRY_INTERVAL));
+        }
+    }
+}
+
+fn join(handle: JoinHandle<()>) {
+    handle
+        .join()
+        .expect("a thread of the server ends by returning");
+}

@@ -1,0 +1,473 @@
+//! A connection under simulated peers, writers and time.
+
+use super::*;
+use crate::{limits::IN_FLIGHT_MAX, protocol::frame::FrameError};
+
+const REGISTER: i32 = 103;
+const ROUTE: i32 = 105;
+const IDLE: Duration = Duration::from_secs(120);
+
+fn at(millis: u64) -> Timestamp {
+    Timestamp::from_millis(millis)
+}
+
+fn limits() -> StreamLimits {
+    StreamLimits {
+        frame_len_max: 16 * 1024 * 1024,
+        high_water: 64 * 1024,
+        low_water: 32 * 1024,
+    }
+}
+
+/// A frame with `body_len` bytes of body.
+fn frame(code: i32, opaque: usize, body_len: usize) -> Vec<u8> {
+    let header =
+        format!(r#"{{"code":{code},"flag":0,"language":"JAVA","opaque":{opaque},"version":479}}"#);
+    let total = u32::try_from(4 + header.len() + body_len).unwrap();
+    let mut bytes = total.to_be_bytes().to_vec();
+    bytes.extend(u32::try_from(header.len()).unwrap().to_be_bytes());
+    bytes.extend(header.as_bytes());
+    bytes.resize(4 + total as usize, b'x');
+    bytes
+}
+
+/// One connection, a writer that answers when told to, and a socket that takes what it is told to.
+struct World {
+    connection: Connection,
+    limits: StreamLimits,
+    credits: Credits,
+    now: Timestamp,
+    /// Requests executed, by opaque.
+    executed: Vec<i32>,
+    /// Commands out at the writer.
+    out_at_writer: Vec<ReplyHead>,
+    /// Length of each answer from the snapshot.
+    answer_len: usize,
+    answers: Vec<u8>,
+}
+
+impl World {
+    fn new() -> Self {
+        Self {
+            connection: Connection::new(IDLE, at(0)),
+            limits: limits(),
+            credits: Credits::default(),
+            now: at(0),
+            executed: Vec::new(),
+            out_at_writer: Vec::new(),
+            answer_len: 10,
+            answers: Vec::new(),
+        }
+    }
+
+    /// What a worker does with a read.
+    fn receive(&mut self, bytes: &[u8]) -> Result<(), Violation> {
+        let mut scratch = vec![0; LENT_INPUT_LEN_MAX + bytes.len()];
+        let lent = self.connection.lend_input(&mut scratch);
+        scratch[lent..lent + bytes.len()].copy_from_slice(bytes);
+        let Self {
+            connection,
+            limits,
+            credits,
+            now,
+            executed,
+            out_at_writer,
+            answer_len,
+            answers,
+        } = self;
+        connection.handle_input(
+            &scratch[..lent + bytes.len()],
+            lent,
+            limits,
+            *now,
+            answers,
+            |request, out, outstanding| {
+                execute(
+                    request,
+                    out,
+                    outstanding,
+                    credits,
+                    executed,
+                    out_at_writer,
+                    *answer_len,
+                )
+            },
+        )
+    }
+
+    fn resume(&mut self) {
+        let Self {
+            connection,
+            limits,
+            credits,
+            executed,
+            out_at_writer,
+            answer_len,
+            answers,
+            ..
+        } = self;
+        connection
+            .resume(limits, answers, |request, out, outstanding| {
+                execute(
+                    request,
+                    out,
+                    outstanding,
+                    credits,
+                    executed,
+                    out_at_writer,
+                    *answer_len,
+                )
+            })
+            .unwrap();
+    }
+
+    /// The writer answers its oldest command.
+    fn reply(&mut self) {
+        let head = self.out_at_writer.remove(0);
+        self.connection
+            .handle_reply(&mut self.credits, Some((head, &Response::success())));
+        if self.connection.can_resume() {
+            self.resume();
+        }
+    }
+
+    /// The socket takes at most `room` bytes, as in `Peer::write`.
+    fn write(&mut self, room: usize) -> usize {
+        self.connection.keep_output(&self.answers);
+        self.answers.clear();
+        let count = self.connection.output().len().min(room);
+        self.connection.written(count, self.now);
+        self.connection.apply_water_marks(&self.limits);
+        count
+    }
+}
+
+fn execute(
+    request: &RemotingCommand<'_>,
+    out: &mut Vec<u8>,
+    outstanding: &mut Outstanding,
+    credits: &mut Credits,
+    executed: &mut Vec<i32>,
+    out_at_writer: &mut Vec<ReplyHead>,
+    answer_len: usize,
+) -> Handled {
+    executed.push(request.opaque);
+    if request.code != REGISTER {
+        out.resize(out.len() + answer_len, b'a');
+        return Handled::Done;
+    }
+    if !credits.take(outstanding, request.body.len()) {
+        return Handled::Held;
+    }
+    out_at_writer.push(request.reply_head());
+    Handled::Submitted
+}
+
+#[test]
+fn a_stream_is_executed_alike_however_it_is_split() {
+    let stream = [frame(ROUTE, 1, 0), frame(ROUTE, 2, 300), frame(ROUTE, 3, 0)].concat();
+    for split in 0..=stream.len() {
+        let mut world = World::new();
+        world.receive(&stream[..split]).unwrap();
+        world.receive(&stream[split..]).unwrap();
+        assert_eq!(world.executed, [1, 2, 3], "split at {split}");
+        assert_eq!(world.answers.len(), 30);
+        assert_eq!(world.connection.input_len(), 0);
+    }
+}
+
+#[test]
+fn a_stream_that_comes_byte_by_byte_is_executed() {
+    let stream = [frame(ROUTE, 1, 5), frame(ROUTE, 2, 0)].concat();
+    let mut world = World::new();
+    for byte in &stream {
+        world.receive(std::slice::from_ref(byte)).unwrap();
+    }
+    assert_eq!(world.executed, [1, 2]);
+}
+
+#[test]
+fn a_frame_that_is_too_long_to_lend_is_collected() {
+    let big = frame(ROUTE, 1, 5 * LENT_INPUT_LEN_MAX);
+    let stream = [big, frame(ROUTE, 2, 0)].concat();
+    let mut world = World::new();
+    for chunk in stream.chunks(LENT_INPUT_LEN_MAX / 2 + 1) {
+        world.receive(chunk).unwrap();
+    }
+    assert_eq!(world.executed, [1, 2]);
+    assert_eq!(world.connection.input_len(), 0);
+}
+
+#[test]
+fn a_read_waits_for_the_commands_before_it_and_commands_do_not() {
+    let mut world = World::new();
+    let stream = [
+        frame(REGISTER, 1, 0),
+        frame(REGISTER, 2, 0),
+        frame(ROUTE, 3, 0),
+        frame(REGISTER, 4, 0),
+        frame(ROUTE, 5, 0),
+    ];
+    world.receive(&stream.concat()).unwrap();
+    assert_eq!(
+        world.executed,
+        [1, 2],
+        "both commands are out, the read waits"
+    );
+    assert!(!world.connection.wants_input());
+    world.reply();
+    assert_eq!(world.executed, [1, 2]);
+    world.reply();
+    assert_eq!(world.executed, [1, 2, 3, 4]);
+    world.reply();
+    assert_eq!(world.executed, [1, 2, 3, 4, 5]);
+    assert!(world.connection.wants_input());
+    assert!(world.credits.all_free());
+}
+
+#[test]
+fn commands_beyond_the_bound_of_a_connection_wait() {
+    let mut world = World::new();
+    let stream: Vec<u8> = (0..2 * IN_FLIGHT_PER_CONNECTION_MAX)
+        .flat_map(|opaque| frame(REGISTER, opaque, 0))
+        .collect();
+    world.receive(&stream).unwrap();
+    assert_eq!(world.executed.len(), IN_FLIGHT_PER_CONNECTION_MAX);
+    assert!(!world.connection.wants_input());
+    while !world.out_at_writer.is_empty() {
+        world.reply();
+    }
+    assert_eq!(world.executed.len(), 2 * IN_FLIGHT_PER_CONNECTION_MAX);
+}
+
+#[test]
+fn a_connection_whose_command_waits_for_a_credit_executes_nothing_until_it_is_out() {
+    let mut world = World::new();
+    let mut other = Outstanding::default();
+    while world.credits.take(&mut other, 0) {}
+    world
+        .receive(
+            &[
+                frame(REGISTER, 1, 0),
+                frame(ROUTE, 2, 0),
+                frame(REGISTER, 3, 0),
+            ]
+            .concat(),
+        )
+        .unwrap();
+    assert_eq!(world.executed, [1]);
+    assert!(!world.connection.can_resume());
+    assert!(!world.connection.owes_nothing());
+
+    world.credits.give_back(&mut other);
+    assert!(world.credits.take(world.connection.outstanding_mut(), 0));
+    world.connection.submitted();
+    world.out_at_writer.push(ReplyHead::default());
+    world.resume();
+    assert_eq!(world.executed, [1], "the read waits for the command");
+    world.reply();
+    assert_eq!(world.executed, [1, 2, 3]);
+    assert_eq!(
+        world.out_at_writer.len(),
+        1,
+        "the third has the credit that the first gave back"
+    );
+    assert_eq!(other.commands(), IN_FLIGHT_MAX - 1);
+}
+
+#[test]
+fn a_response_from_a_peer_is_dropped() {
+    let mut world = World::new();
+    let header = br#"{"code":0,"flag":1,"opaque":9}"#;
+    let mut bytes = u32::try_from(4 + header.len())
+        .unwrap()
+        .to_be_bytes()
+        .to_vec();
+    bytes.extend(u32::try_from(header.len()).unwrap().to_be_bytes());
+    bytes.extend(header);
+    bytes.extend(frame(ROUTE, 2, 0));
+    world.receive(&bytes).unwrap();
+    assert_eq!(world.executed, [2]);
+}
+
+#[test]
+fn a_peer_that_does_not_read_is_not_read_above_the_high_water_mark_and_again_below_the_low_one() {
+    let mut world = World::new();
+    world.answer_len = 1000;
+    let requests = 10_000;
+    let stream: Vec<u8> = (0..requests)
+        .flat_map(|opaque| frame(ROUTE, opaque, 0))
+        .collect();
+    let mut unread = &stream[..];
+    let mut most = 0;
+    // Nothing is taken by the socket: the connection must stop by itself.
+    while world.connection.wants_input() && !unread.is_empty() {
+        let chunk;
+        (chunk, unread) = unread.split_at(unread.len().min(16 * 1024));
+        world.receive(chunk).unwrap();
+        world.write(0);
+        while !world.connection.waits_for_commands() && world.connection.can_resume() {
+            world.resume();
+            world.write(0);
+        }
+        most = most.max(world.connection.output().len());
+    }
+    assert!(
+        most <= OUTPUT_BATCH_LEN.max(world.limits.high_water) + world.answer_len,
+        "{most}"
+    );
+    assert!(!world.connection.wants_input() && !world.connection.can_resume());
+
+    let above_low = world.connection.output().len() - world.limits.low_water - 1;
+    world.write(above_low);
+    assert!(
+        !world.connection.can_resume(),
+        "still above the low-water mark"
+    );
+    world.write(1);
+    assert!(world.connection.can_resume());
+    world.resume();
+    world.write(usize::MAX);
+    while world.connection.can_resume() {
+        world.resume();
+        world.write(usize::MAX);
+    }
+    assert!(world.connection.wants_input());
+    let received = stream.len() - unread.len();
+    assert_eq!(
+        world.executed.len(),
+        received / (stream.len() / requests) + 1,
+        "all that arrived"
+    );
+}
+
+#[test]
+fn an_idle_connection_is_due_after_its_timeout_and_each_read_or_write_moves_that() {
+    let mut world = World::new();
+    assert_eq!(world.connection.poll_timeout(), at(120_000));
+    world.now = at(5_000);
+    world.receive(&frame(ROUTE, 1, 0)[..3]).unwrap();
+    assert_eq!(world.connection.poll_timeout(), at(125_000));
+    world.now = at(7_000);
+    world.receive(&frame(ROUTE, 1, 0)[3..]).unwrap();
+    world.now = at(8_000);
+    world.write(0);
+    assert_eq!(
+        world.connection.poll_timeout(),
+        at(127_000),
+        "a write that wrote nothing is none"
+    );
+    world.write(5);
+    assert_eq!(world.connection.poll_timeout(), at(128_000));
+}
+
+#[test]
+fn what_came_before_the_end_is_executed_and_answered_for_a_while() {
+    let mut world = World::new();
+    world
+        .receive(&[frame(REGISTER, 1, 0), frame(ROUTE, 2, 0)].concat())
+        .unwrap();
+    world.now = at(1_000);
+    world.connection.handle_end(at(1_000));
+    assert!(!world.connection.has_executed_all());
+    assert_eq!(
+        world.connection.poll_timeout(),
+        at(1_000).after(LINGER_TIMEOUT)
+    );
+    world.reply();
+    assert_eq!(world.executed, [1, 2]);
+    assert!(world.connection.has_executed_all());
+    world.write(3);
+    assert!(!world.connection.owes_nothing());
+    world.write(usize::MAX);
+    assert!(world.connection.owes_nothing());
+}
+
+#[test]
+fn a_connection_holds_no_memory_when_all_is_executed_and_sent() {
+    let mut world = World::new();
+    world.receive(&frame(ROUTE, 1, 2000)[..1500]).unwrap();
+    world.receive(&frame(ROUTE, 1, 2000)[1500..]).unwrap();
+    world.write(usize::MAX);
+    assert_eq!(world.connection.input_len(), 0);
+    assert!(world.connection.output().is_empty());
+    assert!(
+        size_of::<Connection>() <= 160,
+        "{}",
+        size_of::<Connection>()
+    );
+}
+
+#[test]
+fn rubbish_is_a_violation_and_the_requests_before_it_are_executed() {
+    let mut world = World::new();
+    let rubbish = b"GET / HTTP/1.1\r\n\r\n";
+    let violation = world
+        .receive(&[&frame(ROUTE, 1, 0)[..], rubbish].concat())
+        .unwrap_err();
+    assert!(
+        matches!(violation, Violation::Frame(FrameError::TooLarge { .. })),
+        "{violation}"
+    );
+    assert_eq!(world.executed, [1]);
+    assert_eq!(world.answers.len(), 10);
+}
+
+#[test]
+fn a_frame_above_the_limit_is_refused_by_its_length_alone() {
+    let mut world = World::new();
+    world
+        .receive(&(16 * 1024 * 1024 - 4_u32).to_be_bytes())
+        .unwrap();
+    assert_eq!(
+        world.connection.large_unfinished_frame_len(),
+        Some(16 * 1024 * 1024)
+    );
+
+    let violation = World::new()
+        .receive(&(16 * 1024 * 1024 - 3_u32).to_be_bytes())
+        .unwrap_err();
+    let text = violation.to_string();
+    for part in [
+        "16777217",
+        "16777216",
+        "frameMaxLength",
+        "enableSplitRegistration",
+    ] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+}
+
+#[test]
+fn tls_and_proxy_greetings_are_violations_of_their_own() {
+    assert_eq!(
+        World::new().receive(&[0x16, 3, 1]),
+        Err(Violation::TlsNotSupported)
+    );
+    assert_eq!(
+        World::new().receive(b"PROXY TCP4 "),
+        Err(Violation::ProxyNotSupported)
+    );
+    let mut world = World::new();
+    world.receive(b"PR").unwrap();
+    world.receive(b"OX").unwrap();
+    assert_eq!(world.receive(b"Y"), Err(Violation::ProxyNotSupported));
+}
+
+#[test]
+fn only_large_frames_need_admission() {
+    let mut world = World::new();
+    world
+        .receive(&frame(ROUTE, 1, LARGE_FRAME_LEN / 2)[..1000])
+        .unwrap();
+    assert_eq!(world.connection.large_unfinished_frame_len(), None);
+    let mut world = World::new();
+    let large = frame(ROUTE, 1, LARGE_FRAME_LEN);
+    world.receive(&large[..1000]).unwrap();
+    assert_eq!(
+        world.connection.large_unfinished_frame_len(),
+        Some(large.len())
+    );
+    world.receive(&large[1000..]).unwrap();
+    assert_eq!(world.connection.large_unfinished_frame_len(), None);
+}

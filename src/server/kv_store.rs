@@ -1,0 +1,284 @@
+//! Reads the KV file at start, and saves what can be saved (spec 4, Q28).
+//!
+//! The file is replaced whole by this server, but it may come from one that writes in place: cut short, empty, or rubbish after
+//! a crash. Then its backup stands in, the damaged file is kept aside, and the server starts.
+
+use std::{
+    fmt, fs,
+    io::{self, ErrorKind},
+    path::{Path, PathBuf},
+};
+
+use super::file;
+
+/// What was found.
+#[derive(Debug, PartialEq)]
+pub struct Loaded<T> {
+    /// The content; the default if there is none.
+    pub table: T,
+    /// What the operator must know, worst first. Empty if all is well.
+    pub problems: Vec<String>,
+}
+
+/// The file is there but cannot be read: starting without it would lose it at the next write.
+#[derive(Debug)]
+pub struct LoadError {
+    path: PathBuf,
+    error: io::Error,
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "cannot read {} (kvConfigPath): {}",
+            self.path.display(),
+            self.error
+        )
+    }
+}
+
+impl std::error::Error for LoadError {}
+
+/// What became of one of the two files.
+enum Content<T> {
+    Missing,
+    Damaged(String),
+    /// With its bytes.
+    Whole(T, Vec<u8>),
+}
+
+/// Loads `path`, or its backup if that is damaged.
+///
+/// # Errors
+///
+/// When the file is there and cannot be read: starting without it would lose it at the next write.
+pub fn load<T: Default, E: fmt::Display>(
+    path: &Path,
+    decode: impl Fn(&[u8]) -> Result<T, E>,
+) -> Result<Loaded<T>, LoadError> {
+    let content = read(path, &decode).map_err(|error| LoadError {
+        path: path.to_owned(),
+        error,
+    })?;
+    Ok(match content {
+        // A backup alone does not count: it is what an operator leaves who removes the file.
+        Content::Missing => Loaded {
+            table: T::default(),
+            problems: Vec::new(),
+        },
+        Content::Whole(table, _) => Loaded {
+            table,
+            problems: Vec::new(),
+        },
+        Content::Damaged(damage) => recover(path, &damage, decode),
+    })
+}
+
+/// Whether the file can be written when it has to be: better known at start than at the first change.
+///
+/// # Errors
+///
+/// When it cannot.
+pub fn check_writable(path: &Path) -> io::Result<()> {
+    file::check_writable(path)
+}
+
+/// Starts from the backup, and keeps the damaged file for whoever can read more out of it.
+fn recover<T: Default, E: fmt::Display>(
+    path: &Path,
+    damage: &str,
+    decode: impl Fn(&[u8]) -> Result<T, E>,
+) -> Loaded<T> {
+    let backup = file::backup_of(path);
+    let mut problems = vec![match keep_aside(path) {
+        Ok(aside) => format!(
+            "{} is damaged: {damage}; it is kept as {}",
+            path.display(),
+            aside.display()
+        ),
+        Err(error) => format!(
+            "{} is damaged: {damage}; it cannot be kept aside: {error}",
+            path.display()
+        ),
+    }];
+    let nothing = "the KV configuration is empty";
+    let restored = match read(&backup, decode) {
+        Ok(Content::Whole(table, bytes)) => {
+            problems.push(format!(
+                "the state before the last change is taken from {}",
+                backup.display()
+            ));
+            // A start that finds no file must not forget what this one has found in the backup.
+            file::restore(path, &bytes).map(|()| table)
+        }
+        Ok(Content::Missing) => {
+            problems.push(format!("there is no {}: {nothing}", backup.display()));
+            fs::remove_file(path).map(|()| T::default())
+        }
+        Ok(Content::Damaged(damage)) => {
+            problems.push(format!(
+                "{} is damaged too: {damage}; {nothing}",
+                backup.display()
+            ));
+            fs::remove_file(path).map(|()| T::default())
+        }
+        Err(error) => {
+            problems.push(format!(
+                "cannot read {}: {error}; {nothing}",
+                backup.display()
+            ));
+            Ok(T::default())
+        }
+    };
+    let table = restored.unwrap_or_else(|error| {
+        problems.push(format!(
+            "cannot write {}: {error}; {nothing}",
+            path.display()
+        ));
+        T::default()
+    });
+    Loaded { table, problems }
+}
+
+fn read<T, E: fmt::Display>(
+    path: &Path,
+    decode: impl Fn(&[u8]) -> Result<T, E>,
+) -> io::Result<Content<T>> {
+    let bytes = match fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Content::Missing),
+        Err(error) => return Err(error),
+    };
+    if bytes.trim_ascii().is_empty() {
+        // Nobody writes an empty file on purpose; the original leaves one when it is killed while it writes.
+        return Ok(Content::Damaged("it is empty".to_owned()));
+    }
+    Ok(match decode(&bytes) {
+        Ok(table) => Content::Whole(table, bytes),
+        Err(error) => Content::Damaged(error.to_string()),
+    })
+}
+
+/// Gives a damaged file a second name, the first free one.
+fn keep_aside(path: &Path) -> io::Result<PathBuf> {
+    let mut number = 1_u32;
+    loop {
+        let aside = file::with_suffix(path, &format!(".damaged-{number}"));
+        match fs::hard_link(path, &aside) {
+            Ok(()) => return Ok(aside),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => number += 1,
+            // A file system without second names.
+            Err(_) if !aside.exists() => return fs::copy(path, &aside).map(|_| aside),
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Content that is whole if it is text in angle brackets.
+    fn decode(bytes: &[u8]) -> Result<String, String> {
+        let text = String::from_utf8_lossy(bytes).into_owned();
+        if text.starts_with('<') && text.ends_with('>') {
+            Ok(text)
+        } else {
+            Err("no brackets".to_owned())
+        }
+    }
+
+    fn loaded(path: &Path) -> Loaded<String> {
+        load(path, decode).unwrap()
+    }
+
+    #[test]
+    fn a_missing_file_is_an_empty_table_and_no_problem() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(
+            loaded(&folder.path().join("kv")),
+            Loaded {
+                table: String::new(),
+                problems: vec![]
+            }
+        );
+    }
+
+    #[test]
+    fn a_whole_file_is_loaded() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("kv");
+        fs::write(&path, "<a>").unwrap();
+        assert_eq!(
+            loaded(&path),
+            Loaded {
+                table: "<a>".to_owned(),
+                problems: vec![]
+            }
+        );
+    }
+
+    #[test]
+    fn a_damaged_or_empty_file_is_kept_aside_and_its_backup_loaded_now_and_at_the_next_start() {
+        for damaged in ["", "<a"] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("kv");
+            fs::write(&path, damaged).unwrap();
+            fs::write(file::backup_of(&path), "<b>").unwrap();
+            fs::write(folder.path().join("kv.damaged-1"), "earlier").unwrap();
+
+            let first = loaded(&path);
+
+            assert_eq!(first.table, "<b>");
+            assert_eq!(first.problems.len(), 2, "{:?}", first.problems);
+            assert_eq!(
+                fs::read_to_string(folder.path().join("kv.damaged-1")).unwrap(),
+                "earlier"
+            );
+            assert_eq!(
+                fs::read_to_string(folder.path().join("kv.damaged-2")).unwrap(),
+                damaged
+            );
+            assert_eq!(fs::read_to_string(file::backup_of(&path)).unwrap(), "<b>");
+            assert_eq!(
+                loaded(&path),
+                Loaded {
+                    table: "<b>".to_owned(),
+                    problems: vec![]
+                }
+            );
+        }
+    }
+
+    #[test]
+    fn without_a_whole_backup_the_table_is_empty_and_nothing_is_deleted() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("kv");
+        fs::write(&path, "<a").unwrap();
+        fs::write(file::backup_of(&path), "b>").unwrap();
+
+        let found = loaded(&path);
+
+        assert_eq!(found.table, "");
+        assert_eq!(found.problems.len(), 2, "{:?}", found.problems);
+        assert_eq!(
+            fs::read_to_string(folder.path().join("kv.damaged-1")).unwrap(),
+            "<a"
+        );
+        assert_eq!(fs::read_to_string(file::backup_of(&path)).unwrap(), "b>");
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_an_error_that_names_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = load(folder.path(), decode).unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .contains(&folder.path().display().to_string()),
+            "{error}"
+        );
+    }
+}

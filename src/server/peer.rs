@@ -1,0 +1,418 @@
+//! A connection with its socket: moves bytes between the two and requests to the processor.
+//!
+//! The poll is edge-triggered: a socket is read until it gives less than was asked for, or until its peer's share of the turn
+//! is used up; then it stays in the worker's own list. After a FIN the short read is no end: the next one tells of the FIN.
+
+use std::{
+    io::{self, ErrorKind, Read, Write},
+    net::SocketAddr,
+};
+
+use mio::{Interest, Token, event::Event, net::TcpStream};
+
+use super::outbox::Outbox;
+use crate::{
+    connection::{
+        Connection, Handled, StreamLimits, Violation, admission::Admission, credit::Outstanding,
+    },
+    ids::ConnectionId,
+    limits::READ_PER_TURN_MAX,
+    processor::{self, Context, KnownBrokers, Outcome},
+    protocol::command::RemotingCommand,
+    registry::{Command, RouteSnapshot},
+    sync::Subscriber,
+    time::Timestamp,
+};
+
+/// What a worker's connections share while one of them is served.
+#[derive(Debug)]
+pub(super) struct Desk {
+    pub(super) snapshots: Subscriber<RouteSnapshot>,
+    pub(super) outbox: Outbox,
+    pub(super) admission: Admission,
+    pub(super) limits: StreamLimits,
+    /// What was just read.
+    pub(super) scratch: Box<[u8]>,
+    /// Answers not yet offered to the socket.
+    pub(super) answers: Vec<u8>,
+    pub(super) now: Timestamp,
+    pub(super) go_away: bool,
+}
+
+/// Whether a connection wants to go on at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Next {
+    /// It waits for an event, a reply or an admission.
+    Wait,
+    /// Its share of the turn is used up.
+    More,
+}
+
+/// Why a connection ends.
+#[derive(Debug)]
+pub(super) enum CloseReason {
+    /// The peer closed it and is owed nothing.
+    Ended,
+    /// The socket failed.
+    Failed(io::Error),
+    /// The peer does not speak the protocol.
+    Violation(Violation),
+    /// Nothing was read or written for the configured time.
+    Idle,
+    /// The peer sends no more and does not take its answers.
+    Lingered,
+    /// It kept others from sending large frames and sent nothing.
+    Stalled,
+    /// The broker behind it fell silent.
+    BrokerExpired,
+}
+
+impl From<io::Error> for CloseReason {
+    fn from(error: io::Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// The state of a connection towards [`Admission`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LargeFrame {
+    None,
+    Admitted,
+    Waiting,
+}
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub(super) struct Peer {
+    socket: TcpStream,
+    address: SocketAddr,
+    connection: Connection,
+    known_brokers: KnownBrokers,
+    carries_brokers: bool,
+    /// It is in the worker's list of connections to serve.
+    pub(super) queued: bool,
+    readable: bool,
+    /// The peer has sent a FIN; it comes after what is still to be read.
+    read_closed: bool,
+    writable: bool,
+    /// Both directions are dead.
+    hung_up: bool,
+    large_frame: LargeFrame,
+}
+
+impl Peer {
+    pub(super) fn new(socket: TcpStream, address: SocketAddr, connection: Connection) -> Self {
+        Self {
+            socket,
+            address,
+            connection,
+            known_brokers: KnownBrokers::default(),
+            carries_brokers: false,
+            queued: false,
+            readable: false,
+            read_closed: false,
+            writable: true,
+            hung_up: false,
+            large_frame: LargeFrame::None,
+        }
+    }
+
+    /// Both directions at once and for good: edges come only when something changes, so nothing is registered twice.
+    pub(super) fn register(&mut self, registry: &mio::Registry, token: Token) -> io::Result<()> {
+        registry.register(
+            &mut self.socket,
+            token,
+            Interest::READABLE | Interest::WRITABLE,
+        )
+    }
+
+    pub(super) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub(super) fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    pub(super) fn connection_mut(&mut self) -> &mut Connection {
+        &mut self.connection
+    }
+
+    pub(super) fn carries_brokers(&self) -> bool {
+        self.carries_brokers
+    }
+
+    /// Remembers what the poll said; says whether there is anything to do about it.
+    pub(super) fn note(&mut self, event: &Event) -> bool {
+        self.readable |= event.is_readable() || event.is_read_closed();
+        self.read_closed |= event.is_read_closed();
+        self.writable |= event.is_writable();
+        self.hung_up |= event.is_error() || event.is_write_closed();
+        self.readable || self.hung_up || !self.connection.output().is_empty()
+    }
+
+    /// Its large frame may be read now.
+    pub(super) fn admitted(&mut self) {
+        self.large_frame = LargeFrame::Admitted;
+    }
+
+    /// Reads, executes and answers as much as it may in one turn.
+    pub(super) fn serve(&mut self, id: ConnectionId, desk: &mut Desk) -> Result<Next, CloseReason> {
+        let mut budget = READ_PER_TURN_MAX;
+        if self.connection.waits_for_commands() && self.connection.can_resume() {
+            self.resume(id, desk)?;
+        } else {
+            self.write(desk)?;
+        }
+        loop {
+            while !self.connection.waits_for_commands() && self.connection.can_resume() {
+                self.resume(id, desk)?;
+            }
+            let may_read = self.connection.wants_input() && self.large_frame != LargeFrame::Waiting;
+            if !(self.readable && may_read) {
+                break;
+            }
+            if budget == 0 {
+                return Ok(Next::More);
+            }
+            budget = budget.saturating_sub(self.read(id, desk)?);
+        }
+        self.finish(id, desk)
+    }
+
+    /// Offers the socket what it has not taken yet, and nothing else: the server is stopping.
+    pub(super) fn serve_output(&mut self, desk: &mut Desk) -> Result<Next, CloseReason> {
+        self.write(desk)?;
+        Ok(Next::Wait)
+    }
+
+    /// Looks for the end of the connection when it has done what it could.
+    fn finish(&mut self, id: ConnectionId, desk: &mut Desk) -> Result<Next, CloseReason> {
+        if self.hung_up {
+            return Err(CloseReason::Failed(ErrorKind::ConnectionReset.into()));
+        }
+        if self.connection.has_executed_all() {
+            // Its brokers leave now, however long the peer takes to accept its last answers (spec 1.9).
+            if std::mem::take(&mut self.carries_brokers) {
+                desk.outbox.push(Command::ConnectionClosed(id));
+            }
+            if self.connection.owes_nothing() {
+                return Err(CloseReason::Ended);
+            }
+        }
+        Ok(Next::Wait)
+    }
+
+    /// One read. One snapshot answers all that it completes, loaded after the read: a peer that was told of a change, by
+    /// whomever, and then asks, sees it.
+    fn read(&mut self, id: ConnectionId, desk: &mut Desk) -> Result<usize, CloseReason> {
+        let lent = self.connection.lend_input(&mut desk.scratch);
+        let room = &mut desk.scratch[lent..];
+        let room_len = room.len();
+        let count = match self.socket.read(room) {
+            Ok(count) => count,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                self.readable = false;
+                return Ok(0);
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => return Ok(0),
+            Err(error) => return Err(error.into()),
+        };
+        if count == 0 {
+            self.readable = false;
+            self.connection.handle_end(desk.now);
+            return Ok(0);
+        }
+        self.readable = count == room_len || self.read_closed;
+        let Desk {
+            snapshots,
+            outbox,
+            scratch,
+            answers,
+            limits,
+            now,
+            go_away,
+            ..
+        } = desk;
+        let mut clerk = Clerk {
+            id,
+            address: self.address,
+            snapshot: snapshots.load(),
+            now: *now,
+            go_away: *go_away,
+            known_brokers: &mut self.known_brokers,
+            carries_brokers: &mut self.carries_brokers,
+            outbox,
+        };
+        let executed = self.connection.handle_input(
+            &scratch[..lent + count],
+            lent,
+            limits,
+            *now,
+            answers,
+            |request, out, outstanding| clerk.execute(request, out, outstanding),
+        );
+        self.settle(id, desk, executed)?;
+        Ok(count)
+    }
+
+    /// Executes what was kept.
+    fn resume(&mut self, id: ConnectionId, desk: &mut Desk) -> Result<(), CloseReason> {
+        let Desk {
+            snapshots,
+            outbox,
+            answers,
+            limits,
+            now,
+            go_away,
+            ..
+        } = desk;
+        let mut clerk = Clerk {
+            id,
+            address: self.address,
+            snapshot: snapshots.load(),
+            now: *now,
+            go_away: *go_away,
+            known_brokers: &mut self.known_brokers,
+            carries_brokers: &mut self.carries_brokers,
+            outbox,
+        };
+        let executed = self
+            .connection
+            .resume(limits, answers, |request, out, outstanding| {
+                clerk.execute(request, out, outstanding)
+            });
+        self.settle(id, desk, executed)
+    }
+
+    /// After requests were executed: writes their answers, those before a violation too, and asks for admission.
+    fn settle(
+        &mut self,
+        id: ConnectionId,
+        desk: &mut Desk,
+        executed: Result<(), Violation>,
+    ) -> Result<(), CloseReason> {
+        let written = self.write(desk);
+        executed.map_err(CloseReason::Violation)?;
+        written?;
+        self.ask_admission(id, desk);
+        Ok(())
+    }
+
+    fn ask_admission(&mut self, id: ConnectionId, desk: &mut Desk) {
+        let Some(frame_len) = self.connection.large_unfinished_frame_len() else {
+            self.release_admission(id, &mut desk.admission);
+            return;
+        };
+        if self.connection.wants_input() {
+            let arrived = self.connection.input_len();
+            let admitted = desk.admission.ask(id, frame_len, arrived, desk.now);
+            self.large_frame = if admitted {
+                LargeFrame::Admitted
+            } else {
+                LargeFrame::Waiting
+            };
+        } else if self.connection.waits_for_commands() {
+            desk.admission.suspend(id);
+        }
+    }
+
+    pub(super) fn release_admission(&mut self, id: ConnectionId, admission: &mut Admission) {
+        if self.large_frame != LargeFrame::None {
+            self.large_frame = LargeFrame::None;
+            admission.release(id);
+        }
+    }
+
+    /// Writes what was kept, then the fresh answers, in one piece unless the socket is full.
+    fn write(&mut self, desk: &mut Desk) -> Result<(), CloseReason> {
+        let Desk {
+            answers,
+            limits,
+            now,
+            ..
+        } = desk;
+        if !self.connection.output().is_empty() {
+            self.connection.keep_output(answers);
+            answers.clear();
+            while self.writable && !self.connection.output().is_empty() {
+                let count = write_some(
+                    &mut self.socket,
+                    self.connection.output().as_slice(),
+                    &mut self.writable,
+                )?;
+                self.connection.written(count, *now);
+            }
+        } else if !answers.is_empty() {
+            let mut sent = 0;
+            while self.writable && sent < answers.len() {
+                let written = write_some(&mut self.socket, &answers[sent..], &mut self.writable);
+                // A failed socket is owed nothing; the buffer is the next connection's.
+                sent += written.inspect_err(|_| answers.clear())?;
+            }
+            self.connection.answered(sent, &answers[sent..], *now);
+            answers.clear();
+        }
+        self.connection.apply_water_marks(limits);
+        Ok(())
+    }
+
+    /// Ends the connection so that the answers just written arrive: unread requests would turn the close into a reset.
+    pub(super) fn close_orderly(mut self, scratch: &mut [u8]) {
+        let shut = self.socket.shutdown(std::net::Shutdown::Write);
+        let drained = shut.and_then(|()| self.socket.read(scratch));
+        tracing::trace!(peer = %self.address, ?drained, "closed");
+    }
+}
+
+/// One write; clears `writable` when the socket is full.
+fn write_some(socket: &mut TcpStream, bytes: &[u8], writable: &mut bool) -> io::Result<usize> {
+    match socket.write(bytes) {
+        Ok(0) => Err(ErrorKind::WriteZero.into()),
+        Ok(count) => Ok(count),
+        Err(error) if error.kind() == ErrorKind::WouldBlock => {
+            *writable = false;
+            Ok(0)
+        }
+        Err(error) if error.kind() == ErrorKind::Interrupted => Ok(0),
+        Err(error) => Err(error),
+    }
+}
+
+/// Executes the requests of one connection against one snapshot.
+struct Clerk<'a> {
+    id: ConnectionId,
+    address: SocketAddr,
+    snapshot: &'a RouteSnapshot,
+    now: Timestamp,
+    go_away: bool,
+    known_brokers: &'a mut KnownBrokers,
+    carries_brokers: &'a mut bool,
+    outbox: &'a mut Outbox,
+}
+
+impl Clerk<'_> {
+    fn execute(
+        &mut self,
+        request: &RemotingCommand<'_>,
+        out: &mut Vec<u8>,
+        outstanding: &mut Outstanding,
+    ) -> Handled {
+        let mut context = Context {
+            snapshot: self.snapshot,
+            now: self.now,
+            connection: self.id,
+            peer: self.address,
+            known_brokers: self.known_brokers,
+            go_away: self.go_away,
+        };
+        match processor::process(request, &mut context, out) {
+            Outcome::Answered | Outcome::Silent => Handled::Done,
+            Outcome::Submit(command) | Outcome::AnsweredAndSubmit(command) => {
+                *self.carries_brokers |= processor::marks_connection(&command);
+                self.outbox
+                    .submit(self.id, command, request.body.len(), outstanding)
+            }
+        }
+    }
+}

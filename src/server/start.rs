@@ -1,0 +1,319 @@
+//! Wires the threads together. Read it beside the picture in the crate's documentation.
+
+use std::{
+    fmt,
+    hash::{BuildHasher, RandomState},
+    io,
+    num::NonZero,
+    thread::{self, JoinHandle},
+};
+
+use mio::Poll;
+
+use super::{
+    Server, Thread, WorkerThread,
+    acceptor::{self, Acceptor},
+    clock::Clock,
+    listener,
+    message::{Notice, Order, PollWaker},
+    notifier::{self, Notifier},
+    outbox::Outbox,
+    persister::{Paths, Persister},
+    worker::{self, Inlets, Worker},
+    writer::{Errands, WorkerDoor, Writer},
+};
+use crate::{
+    config::Config,
+    connection::StreamLimits,
+    limits::{IN_FLIGHT_MAX, NOTICES_MAX, ORDERS_MAX, PERSIST_JOBS_MAX},
+    registry::{Command, KvTable, Registry, RouteSnapshot},
+    sync::{Flag, Parker, Receiver, Sender, Source, Unparker, mailbox, parker, publication},
+};
+
+/// Unsent bytes at which a connection is read no further, unless configured (spec 5.2).
+const HIGH_WATER: usize = 64 * 1024;
+/// And at which it is read again.
+const LOW_WATER: usize = 32 * 1024;
+
+/// Why a server could not start.
+#[derive(Debug)]
+pub enum StartError {
+    /// The listener could not be opened.
+    Bind {
+        /// `bindAddress:listenPort`
+        address: String,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// The system has no thread or poll for this one.
+    Resource {
+        /// The thread that was to be started.
+        thread: String,
+        /// What the system says.
+        error: io::Error,
+    },
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bind { address, error } => write!(f, "Failed to bind to {address}: {error}"),
+            Self::Resource { thread, error } => write!(f, "cannot start thread {thread}: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for StartError {}
+
+/// What every thread is wired to.
+struct Wiring {
+    clock: Clock,
+    limits: StreamLimits,
+    snapshots: Source<RouteSnapshot>,
+    commands: Sender<Command, Unparker>,
+}
+
+/// A worker with both ends of its wires.
+struct StartedWorker {
+    thread: WorkerThread,
+    door: WorkerDoor<PollWaker>,
+}
+
+/// See [`Server::start`].
+pub(super) fn start(mut config: Config, kv: KvTable) -> Result<Server, StartError> {
+    let address = format!("{}:{}", config.bind_address(), config.listen_port());
+    let bind_error = |error| StartError::Bind {
+        address: address.clone(),
+        error,
+    };
+    let listener = listener::open(&config).map_err(bind_error)?;
+    let local_addr = listener.local_addr().map_err(bind_error)?;
+    config.record_bound_port(local_addr.port());
+
+    let clock = Clock::start();
+    let limits = stream_limits(&config);
+    let worker_count = worker_count(&config);
+    let paths = Paths {
+        kv_config: config.kv_config_path().to_owned(),
+        properties: config.config_store_path().to_owned(),
+    };
+    // Peers choose the names that are hashed; the standard library's hasher is where randomness comes from without more ado.
+    let hash_seed = RandomState::new().hash_one(0);
+    let registry = Registry::new(config, kv, hash_seed, clock.now());
+    let (publisher, snapshots) = publication(registry.initial_snapshot());
+    let (writer_parker, writer_unparker) = parker();
+    let (commands, command_receiver) = mailbox(
+        worker_count * IN_FLIGHT_MAX + ORDERS_MAX,
+        writer_unparker.clone(),
+    );
+    let wiring = Wiring {
+        clock,
+        limits,
+        snapshots,
+        commands,
+    };
+
+    let (persister, persist_jobs) = start_persister(&wiring, paths)?;
+    let (notifier, notices) = start_notifier(&wiring)?;
+    let mut workers = Vec::with_capacity(worker_count);
+    let mut doors = Vec::with_capacity(worker_count);
+    for index in 0..worker_count {
+        let started = start_worker(&wiring, index)?;
+        workers.push(started.thread);
+        doors.push(started.door);
+    }
+    let writer = Writer::new(
+        registry,
+        publisher,
+        doors,
+        Errands {
+            notices,
+            persist_jobs,
+        },
+    );
+    let writer = start_writer(
+        writer,
+        command_receiver,
+        writer_parker,
+        writer_unparker,
+        clock,
+    )?;
+    let orders = workers.iter().map(|worker| worker.orders.clone()).collect();
+    let acceptor = start_acceptor(Acceptor::new(listener, orders), clock)?;
+    Ok(Server {
+        local_addr,
+        clock,
+        snapshots: wiring.snapshots.subscribe(),
+        acceptor,
+        workers,
+        writer,
+        persister,
+        notifier,
+    })
+}
+
+fn stream_limits(config: &Config) -> StreamLimits {
+    StreamLimits {
+        frame_len_max: config.frame_max_length(),
+        high_water: config.write_buffer_high_water_mark().unwrap_or(HIGH_WATER),
+        low_water: config.write_buffer_low_water_mark().unwrap_or(LOW_WATER),
+    }
+}
+
+/// One fewer than there are processors: the writer needs one at times, and a worker that shares its processor with it makes
+/// every peer of its wait.
+fn worker_count(config: &Config) -> usize {
+    let spare = || {
+        thread::available_parallelism()
+            .map_or(1, NonZero::get)
+            .saturating_sub(1)
+            .max(1)
+    };
+    config
+        .worker_threads()
+        .unwrap_or_else(spare)
+        .min(usize::from(u16::MAX))
+}
+
+fn start_worker(wiring: &Wiring, index: usize) -> Result<StartedWorker, StartError> {
+    let name = format!("worker-{index}");
+    let (poll, waker) = polled(&name, worker::WAKER)?;
+    let registry = poll
+        .registry()
+        .try_clone()
+        .map_err(|error| resource(&name, error))?;
+    let (orders, order_receiver) = mailbox::<Order, _>(ORDERS_MAX, waker.clone());
+    let (replies, reply_receiver) = mailbox(IN_FLIGHT_MAX, waker);
+    let worker = Worker::new(
+        u16::try_from(index).expect("workers are counted by a u16"),
+        registry,
+        wiring.snapshots.subscribe(),
+        Outbox::new(wiring.commands.clone()),
+        wiring.limits,
+        wiring.clock,
+    );
+    let inlets = Inlets {
+        poll,
+        orders: order_receiver,
+        replies: reply_receiver,
+    };
+    let handle = spawn(&name, move || worker.run(inlets))?;
+    Ok(StartedWorker {
+        thread: WorkerThread {
+            orders: orders.clone(),
+            handle,
+        },
+        door: WorkerDoor { replies, orders },
+    })
+}
+
+fn start_writer(
+    writer: Writer<PollWaker>,
+    commands: Receiver<Command, Unparker>,
+    parker: Parker,
+    waker: Unparker,
+    clock: Clock,
+) -> Result<Thread<Unparker>, StartError> {
+    let stop = Flag::new();
+    let stopped = stop.clone();
+    let handle = spawn("writer", move || {
+        writer.run(commands, &parker, clock, &stopped)
+    })?;
+    Ok(Thread {
+        stop,
+        waker,
+        handle,
+    })
+}
+
+fn start_persister(
+    wiring: &Wiring,
+    paths: Paths,
+) -> Result<
+    (
+        Thread<Unparker>,
+        Sender<super::message::PersistJob, Unparker>,
+    ),
+    StartError,
+> {
+    let (parker, waker) = parker();
+    let (jobs, job_receiver) = mailbox(PERSIST_JOBS_MAX, waker.clone());
+    let persister = Persister {
+        paths,
+        reports: wiring.commands.clone(),
+    };
+    let stop = Flag::new();
+    let stopped = stop.clone();
+    let handle = spawn("persister", move || {
+        persister.run(job_receiver, &parker, &stopped)
+    })?;
+    Ok((
+        Thread {
+            stop,
+            waker,
+            handle,
+        },
+        jobs,
+    ))
+}
+
+fn start_notifier(
+    wiring: &Wiring,
+) -> Result<(Thread<PollWaker>, Sender<Notice, PollWaker>), StartError> {
+    let name = "notifier";
+    let (poll, waker) = polled(name, notifier::WAKER)?;
+    let registry = poll
+        .registry()
+        .try_clone()
+        .map_err(|error| resource(name, error))?;
+    let (notices, notice_receiver) = mailbox(NOTICES_MAX, waker.clone());
+    let stop = Flag::new();
+    let stopped = stop.clone();
+    let clock = wiring.clock;
+    let handle = spawn(name, move || {
+        Notifier::new(registry).run(poll, notice_receiver, clock, &stopped)
+    })?;
+    Ok((
+        Thread {
+            stop,
+            waker,
+            handle,
+        },
+        notices,
+    ))
+}
+
+fn start_acceptor(acceptor: Acceptor, clock: Clock) -> Result<Thread<PollWaker>, StartError> {
+    let name = "acceptor";
+    let (poll, waker) = polled(name, acceptor::WAKER)?;
+    let stop = Flag::new();
+    let stopped = stop.clone();
+    let handle = spawn(name, move || acceptor.run(poll, clock, &stopped))?;
+    Ok(Thread {
+        stop,
+        waker,
+        handle,
+    })
+}
+
+/// A poll and what wakes the thread that waits in it.
+fn polled(thread: &str, token: mio::Token) -> Result<(Poll, PollWaker), StartError> {
+    let failed = |error| resource(thread, error);
+    let poll = Poll::new().map_err(failed)?;
+    let waker = PollWaker::new(poll.registry(), token).map_err(failed)?;
+    Ok((poll, waker))
+}
+
+fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, StartError> {
+    thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(body)
+        .map_err(|error| resource(name, error))
+}
+
+fn resource(thread: &str, error: io::Error) -> StartError {
+    StartError::Resource {
+        thread: thread.to_owned(),
+        error,
+    }
+}

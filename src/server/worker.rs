@@ -1,0 +1,346 @@
+//! A worker's turn: wait, take in, serve, hand over. The rules are in `connection`; this moves bytes and messages.
+
+use std::{collections::VecDeque, io::ErrorKind, net::SocketAddr, time::Duration};
+
+use mio::{Events, Poll, Token, net::TcpStream};
+
+use super::{
+    clock::Clock,
+    connections::Connections,
+    log_limit::LogLimit,
+    message::{Order, PollWaker, Reply},
+    outbox::Outbox,
+    peer::{CloseReason, Desk, Next, Peer},
+};
+use crate::{
+    connection::{Connection, StreamLimits, admission::Admission, deadlines::Deadlines},
+    ids::ConnectionId,
+    limits::{
+        IN_FLIGHT_MAX, ORDERS_MAX, OUTPUT_BATCH_LEN, READ_SCRATCH_LEN, STOP_FLUSH_TIMEOUT,
+        UNFINISHED_LEN_MAX,
+    },
+    registry::{Command, RouteSnapshot},
+    sync::{Receiver, Subscriber},
+    time::Timestamp,
+};
+
+/// The mailboxes' token; sockets have those of their slots.
+pub(super) const WAKER: Token = Token(usize::MAX);
+/// Readiness events taken in one turn.
+const EVENTS_MAX: usize = 1024;
+/// An answer buffer that has grown beyond this is given back after its turn.
+const ANSWERS_KEPT_LEN: usize = 4 * OUTPUT_BATCH_LEN;
+
+/// What reaches a worker from outside.
+#[derive(Debug)]
+pub(super) struct Inlets {
+    pub(super) poll: Poll,
+    pub(super) orders: Receiver<Order, PollWaker>,
+    pub(super) replies: Receiver<Reply, PollWaker>,
+}
+
+/// A thread that owns connections.
+#[derive(Debug)]
+pub(super) struct Worker {
+    clock: Clock,
+    registry: mio::Registry,
+    connections: Connections,
+    /// Slots with something to do.
+    ready: VecDeque<u32>,
+    deadlines: Deadlines,
+    desk: Desk,
+    peer_log: LogLimit,
+    /// When a stop no longer waits for peers.
+    stops_at: Option<Timestamp>,
+}
+
+impl Worker {
+    pub(super) fn new(
+        index: u16,
+        registry: mio::Registry,
+        snapshots: Subscriber<RouteSnapshot>,
+        outbox: Outbox,
+        limits: StreamLimits,
+        clock: Clock,
+    ) -> Self {
+        Self {
+            clock,
+            registry,
+            connections: Connections::new(index),
+            ready: VecDeque::new(),
+            deadlines: Deadlines::default(),
+            desk: Desk {
+                snapshots,
+                outbox,
+                admission: Admission::new(UNFINISHED_LEN_MAX),
+                limits,
+                scratch: vec![0; READ_SCRATCH_LEN].into_boxed_slice(),
+                answers: Vec::with_capacity(OUTPUT_BATCH_LEN),
+                now: clock.now(),
+                go_away: false,
+            },
+            peer_log: LogLimit::default(),
+            stops_at: None,
+        }
+    }
+
+    /// Runs until told to stop.
+    pub(super) fn run(mut self, mut inlets: Inlets) {
+        let mut events = Events::with_capacity(EVENTS_MAX);
+        while !self.has_stopped() {
+            // A version that this thread pins while it waits could not be freed.
+            self.desk.snapshots.load();
+            match inlets.poll.poll(&mut events, self.timeout()) {
+                Ok(()) => {}
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => {
+                    unreachable!("a poll of our own fails only when interrupted: {error}")
+                }
+            }
+            self.turn(&mut inlets, &events);
+        }
+        self.close_all();
+    }
+
+    fn turn(&mut self, inlets: &mut Inlets, events: &Events) {
+        self.desk.now = self.clock.now();
+        for event in events {
+            if event.token() == WAKER {
+                inlets
+                    .orders
+                    .drain(ORDERS_MAX, |order| self.handle_order(order));
+                inlets
+                    .replies
+                    .drain(IN_FLIGHT_MAX, |reply| self.handle_reply(reply));
+            } else if let Ok(slot) = u32::try_from(event.token().0)
+                && let Some((_, peer)) = self.connections.at_slot(slot)
+                && peer.note(event)
+            {
+                self.enqueue(slot);
+            }
+        }
+        self.serve_ready();
+        self.handle_deadlines();
+        self.admit();
+        self.desk.outbox.flush(self.desk.now);
+        if self.desk.answers.capacity() > ANSWERS_KEPT_LEN {
+            self.desk.answers = Vec::with_capacity(OUTPUT_BATCH_LEN);
+        }
+    }
+
+    /// How long nothing has to be done.
+    fn timeout(&self) -> Option<Duration> {
+        if !self.ready.is_empty() {
+            return Some(Duration::ZERO);
+        }
+        let of_connections = if self.connections.is_empty() {
+            None
+        } else {
+            self.deadlines.poll_timeout()
+        };
+        let deadlines = [
+            of_connections,
+            self.desk.admission.poll_timeout(),
+            self.desk.outbox.poll_timeout(),
+            self.stops_at,
+        ];
+        self.clock.until(deadlines.into_iter().flatten().min())
+    }
+
+    fn handle_order(&mut self, order: Order) {
+        match order {
+            Order::Serve(socket, address) => self.open(socket, address),
+            Order::Close(id) => self.close(id, &CloseReason::BrokerExpired),
+            Order::GoAway => self.desk.go_away = true,
+            Order::Stop => {
+                self.stops_at = Some(self.desk.now.after(STOP_FLUSH_TIMEOUT));
+            }
+        }
+    }
+
+    fn open(&mut self, socket: TcpStream, address: SocketAddr) {
+        let idle_timeout = self.desk.snapshots.load().settings().channel_max_idle;
+        let connection = Connection::new(idle_timeout, self.desk.now);
+        let deadline = connection.poll_timeout();
+        let id = self
+            .connections
+            .insert(Peer::new(socket, address, connection));
+        let (_, peer) = self
+            .connections
+            .at_slot(id.slot)
+            .expect("it was just put there");
+        if let Err(error) = peer.register(&self.registry, Token(id.slot as usize)) {
+            self.close(id, &CloseReason::Failed(error));
+            return;
+        }
+        self.deadlines.arm(id.slot, deadline);
+    }
+
+    fn handle_reply(&mut self, reply: Reply) {
+        let Reply { to, answer } = reply;
+        let credits = self.desk.outbox.credits_mut();
+        let Some(peer) = self.connections.get_mut(to.connection) else {
+            credits.give_back_late();
+            return;
+        };
+        let answer = answer.filter(|_| !to.oneway);
+        peer.connection_mut()
+            .handle_reply(credits, answer.as_ref().map(|response| (to.head, response)));
+        self.enqueue(to.connection.slot);
+    }
+
+    /// Puts a slot into the list of those to serve.
+    fn enqueue(&mut self, slot: u32) {
+        if let Some((_, peer)) = self.connections.at_slot(slot)
+            && !std::mem::replace(&mut peer.queued, true)
+        {
+            self.ready.push_back(slot);
+        }
+    }
+
+    /// Serves each connection that has something to do, once.
+    fn serve_ready(&mut self) {
+        self.send_credited();
+        for _ in 0..self.ready.len() {
+            let slot = self.ready.pop_front().expect("it was counted");
+            let Some((id, peer)) = self.connections.at_slot(slot) else {
+                continue;
+            };
+            if !std::mem::replace(&mut peer.queued, false) {
+                continue;
+            }
+            let served = if self.stops_at.is_some() {
+                peer.serve_output(&mut self.desk)
+            } else {
+                peer.serve(id, &mut self.desk)
+            };
+            if peer.connection().has_ended() {
+                self.deadlines.arm(slot, peer.connection().poll_timeout());
+            }
+            match served {
+                Ok(Next::Wait) => {}
+                Ok(Next::More) => self.enqueue(slot),
+                Err(reason) => self.close(id, &reason),
+            }
+        }
+    }
+
+    /// Commands that waited for a credit go out; their connections go on.
+    fn send_credited(&mut self) {
+        while let Some(id) = self.desk.outbox.pop_credited(&mut self.connections) {
+            self.enqueue(id.slot);
+        }
+    }
+
+    fn handle_deadlines(&mut self) {
+        let now = self.desk.now;
+        while let Some(slot) = self.deadlines.pop_due(now) {
+            let Some((id, peer)) = self.connections.at_slot(slot) else {
+                continue;
+            };
+            let deadline = peer.connection().poll_timeout();
+            if deadline > now {
+                self.deadlines.arm(slot, deadline);
+            } else if peer.connection().has_ended() {
+                self.close(id, &CloseReason::Lingered);
+            } else {
+                self.close(id, &CloseReason::Idle);
+            }
+        }
+    }
+
+    /// Closes those that keep others from sending, and lets the next ones send.
+    fn admit(&mut self) {
+        let now = self.desk.now;
+        for id in self.desk.admission.stalled(now) {
+            self.close(id, &CloseReason::Stalled);
+        }
+        while let Some(id) = self.desk.admission.pop_admitted(now) {
+            if let Some(peer) = self.connections.get_mut(id) {
+                peer.admitted();
+                self.enqueue(id.slot);
+            }
+        }
+    }
+
+    fn close(&mut self, id: ConnectionId, reason: &CloseReason) {
+        let Some(mut peer) = self.connections.remove(id) else {
+            return;
+        };
+        let desk = &mut self.desk;
+        peer.release_admission(id, &mut desk.admission);
+        desk.outbox
+            .abandon(id, *peer.connection_mut().outstanding_mut());
+        // Nobody's brokers leave because this server stops (their routes would vanish for clients that still ask).
+        if peer.carries_brokers() && self.stops_at.is_none() {
+            desk.outbox.push(Command::ConnectionClosed(id));
+        }
+        self.log_close(peer.address(), reason);
+        if matches!(reason, CloseReason::Idle | CloseReason::BrokerExpired) {
+            peer.close_orderly(&mut self.desk.scratch);
+        }
+    }
+
+    fn log_close(&mut self, peer: SocketAddr, reason: &CloseReason) {
+        match reason {
+            CloseReason::Ended => tracing::debug!("connection closed by peer [{peer}]"),
+            CloseReason::Failed(error) => tracing::debug!("connection failed [{peer}]: {error}"),
+            CloseReason::Idle => tracing::debug!("NETTY SERVER PIPELINE: IDLE exception [{peer}]"),
+            CloseReason::Lingered => {
+                tracing::debug!("answers not taken after the peer's end [{peer}]")
+            }
+            CloseReason::BrokerExpired => {
+                tracing::info!("connection of an expired broker closed [{peer}]")
+            }
+            CloseReason::Stalled | CloseReason::Violation(_) => self.log_offence(peer, reason),
+        }
+    }
+
+    /// Logs what a peer did wrong, unless a flood of it is being logged already.
+    fn log_offence(&mut self, peer: SocketAddr, reason: &CloseReason) {
+        let Some(suppressed) = self.peer_log.admit(self.desk.now) else {
+            return;
+        };
+        if suppressed > 0 {
+            tracing::info!("{suppressed} lines about closed connections were suppressed");
+        }
+        match reason {
+            // Rubbish from a port scanner is nothing to warn of; a broker that is too large is.
+            CloseReason::Violation(violation) if violation.is_of_a_wanted_peer() => {
+                tracing::warn!("connection closed [{peer}]: {violation}");
+            }
+            CloseReason::Violation(violation) => {
+                tracing::info!("decode exception, connection closed [{peer}]: {violation}");
+            }
+            CloseReason::Stalled
+            | CloseReason::Ended
+            | CloseReason::Failed(_)
+            | CloseReason::Idle
+            | CloseReason::Lingered
+            | CloseReason::BrokerExpired => tracing::info!(
+                "connection closed [{peer}]: it stopped in the middle of a large frame"
+            ),
+        }
+    }
+
+    /// Whether a stop has nothing more to wait for.
+    fn has_stopped(&mut self) -> bool {
+        let Some(stops_at) = self.stops_at else {
+            return false;
+        };
+        if self.desk.now >= stops_at {
+            return true;
+        }
+        self.desk.outbox.is_settled()
+            && self
+                .connections
+                .iter_mut()
+                .all(|peer| peer.connection().output().is_empty())
+    }
+
+    fn close_all(mut self) {
+        while let Some(peer) = self.connections.pop() {
+            peer.close_orderly(&mut self.desk.scratch);
+        }
+    }
+}
