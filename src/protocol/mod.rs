@@ -14,3 +14,5 @@ pub mod kv_file;
 pub mod name;
 pub mod register_body;
 
+#[cfg(test)]
+mod tests;
