@@ -13,3 +13,6 @@ pub mod json;
 pub mod kv_file;
 pub mod name;
 pub mod register_body;
+
+#[cfg(test)]
+mod tests;
