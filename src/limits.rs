@@ -14,6 +14,16 @@ pub const JSON_DEPTH_MAX: usize = 512;
 /// Ext fields of one header. Brokers send about twelve; each costs 48 bytes while its frame is looked at, however short it is.
 pub const EXT_FIELDS_MAX: usize = 4096;
 
+/// Filter servers of one registration: in memory a short text takes many times its bytes on the wire.
+pub const FILTER_SERVERS_MAX: usize = 4096;
+
+/// Static-topic mappings of one registration, repeated ones included, for the same reason. A real one has 100 bytes and more, so
+/// a frame holds fewer.
+pub const MAPPINGS_MAX: usize = 150_000;
+
+/// `queueDatas` of one `REGISTER_TOPIC_IN_NAMESRV`: one for each broker group that has the topic.
+pub const QUEUE_DATAS_MAX: usize = 65_536;
+
 /// Commands that one worker may have out at the writer. Its reply mailbox holds that many, so a reply is never refused.
 pub const IN_FLIGHT_MAX: usize = 1024;
 

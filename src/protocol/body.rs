@@ -102,6 +102,13 @@ pub enum BodyError {
         /// Bytes that could be inflated.
         inflated: usize,
     },
+    /// It holds more items of one kind than any peer sends.
+    TooMany {
+        /// What they are.
+        item: &'static str,
+        /// How many there may be.
+        max: usize,
+    },
     /// It inflates to too much.
     InflatedTooLarge {
         /// How many bytes it may inflate to.
@@ -153,6 +160,7 @@ impl fmt::Display for BodyError {
             Self::Inflate { inflated } => {
                 write!(f, "no valid zlib stream behind {inflated} inflated bytes")
             }
+            Self::TooMany { item, max } => write!(f, "more than {max} {item}"),
             Self::InflatedTooLarge { max } => {
                 write!(f, "body inflates to more than the {max} bytes allowed")
             }
@@ -273,14 +281,7 @@ fn read_current_id_map(reader: &mut Reader<'_>) -> Result<Option<BTreeMap<i32, i
         return Ok(None);
     }
     let mut ids = BTreeMap::new();
-    while let Some(key) = reader.next_key()? {
-        let offset = reader.offset();
-        let Ok(id) = key.parse() else {
-            return Err(BodyError::Json(JsonError::OutOfRange {
-                offset,
-                expected: "behind a 32-bit integer key",
-            }));
-        };
+    while let Some(id) = reader.next_int32_key()? {
         match reader.int32_or_null()? {
             Some(queue) => ids.insert(id, queue),
             None => ids.remove(&id),

@@ -184,3 +184,35 @@ impl Response {
         self
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::borrow::Cow;
+
+    use super::RemotingCommand;
+
+    #[test]
+    fn a_registration_header_is_read_without_an_allocation() {
+        let fields: Vec<String> = (0..12)
+            .map(|index| format!("\"field{index}\":\"value {index}\""))
+            .collect();
+        let header = format!(
+            "{{\"code\":103,\"extFields\":{{{}}},\"opaque\":7}}",
+            fields.join(",")
+        );
+        let mut frame = u32::try_from(header.len())
+            .expect("a short header")
+            .to_be_bytes()
+            .to_vec();
+        frame.extend_from_slice(header.as_bytes());
+        let command = RemotingCommand::decode(&frame).expect("legal");
+        assert_eq!(command.ext.len(), 12);
+        assert!(!command.ext.pairs.spilled());
+        for (name, value) in &command.ext.pairs {
+            assert!(matches!(
+                (name, value),
+                (Cow::Borrowed(_), Some(Cow::Borrowed(_)))
+            ));
+        }
+    }
+}

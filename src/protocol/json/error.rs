@@ -19,7 +19,7 @@ pub enum JsonError {
         /// What was due.
         expected: &'static str,
     },
-    /// A number that its field cannot hold.
+    /// A value or name that is no number, or one that its field cannot hold.
     OutOfRange {
         /// Bytes before it.
         offset: usize,
@@ -61,7 +61,7 @@ impl fmt::Display for JsonError {
             Self::OutOfRange { offset, expected } => {
                 write!(
                     f,
-                    "the number at byte {offset} of the json text is not {expected}"
+                    "what stands at byte {offset} of the json text is not {expected}"
                 )
             }
             Self::TooDeep { offset, max } => {

@@ -104,7 +104,7 @@ impl<'a> Reader<'a> {
         Ok(self.peek()?.is_none())
     }
 
-    /// Checks that nothing follows but blanks, comments and commas.
+    /// Checks that nothing follows but blanks and comments.
     ///
     /// # Errors
     /// When something does.
@@ -154,6 +154,25 @@ impl<'a> Reader<'a> {
         };
         self.expect(b':', "a colon")?;
         Ok(Some(key))
+    }
+
+    /// The same where the names are integers, quoted or not (spec 2.1, Q2).
+    ///
+    /// # Errors
+    /// When there is neither, or the name is no 32-bit integer.
+    pub fn next_int32_key(&mut self) -> Result<Option<i32>, JsonError> {
+        self.peek_behind_commas()?;
+        let offset = self.at;
+        let Some(key) = self.next_key()? else {
+            return Ok(None);
+        };
+        match key.parse() {
+            Ok(key) => Ok(Some(key)),
+            Err(_) => Err(JsonError::OutOfRange {
+                offset,
+                expected: "a 32-bit integer",
+            }),
+        }
     }
 
     /// Inside a list: whether another item follows; reads the closing bracket if none does.

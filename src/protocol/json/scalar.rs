@@ -36,40 +36,24 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// When the value is something else or beyond 64 bits.
     pub fn int64_or_null(&mut self) -> Result<Option<i64>, JsonError> {
-        let expected = "a number";
-        match self.peek()? {
-            Some(b'0'..=b'9' | b'-') => {
-                if let Some(integer) = self.short_integer() {
-                    return Ok(Some(integer));
-                }
-            }
-            Some(b'"' | b'\'') => {
-                let offset = self.at;
-                let text = self.quoted()?;
-                return match number::integer(&text) {
-                    Some(integer) => Ok(Some(integer)),
-                    None => Err(JsonError::OutOfRange {
-                        offset,
-                        expected: "a 64-bit integer",
-                    }),
-                };
-            }
-            _ => {}
-        }
-        if self.kind()? != Kind::Bare {
-            return Err(self.unexpected(expected));
+        let first = self.peek()?;
+        if matches!(first, Some(b'0'..=b'9' | b'-'))
+            && let Some(integer) = self.short_integer()
+        {
+            return Ok(Some(integer));
         }
         let offset = self.at;
-        match self.bare()? {
-            Bare::Null => Ok(None),
-            Bare::Bool(truth) => Ok(Some(i64::from(truth))),
-            Bare::Number(text) => match number::integer(text) {
-                Some(integer) => Ok(Some(integer)),
-                None => Err(JsonError::OutOfRange {
-                    offset,
-                    expected: "a 64-bit integer",
-                }),
+        match self.kind()? {
+            Kind::Text => {
+                let text = self.quoted()?;
+                checked_integer(&text, offset).map(Some)
+            }
+            Kind::Bare => match self.bare()? {
+                Bare::Null => Ok(None),
+                Bare::Bool(truth) => Ok(Some(i64::from(truth))),
+                Bare::Number(text) => checked_integer(text, offset).map(Some),
             },
+            Kind::Object | Kind::List => Err(self.unexpected("a number")),
         }
     }
 
@@ -174,6 +158,13 @@ impl<'a> Reader<'a> {
         self.at += len;
         Some(if sign_len == 0 { magnitude } else { -magnitude })
     }
+}
+
+fn checked_integer(text: &str, offset: usize) -> Result<i64, JsonError> {
+    number::integer(text).ok_or(JsonError::OutOfRange {
+        offset,
+        expected: "a 64-bit integer",
+    })
 }
 
 /// A number as Java would print it: an integer loses its sign, zeros and suffix, anything else stays as it was written.

@@ -15,7 +15,10 @@ impl Reader<'_> {
     /// # Errors
     /// When it is malformed or nests too deep.
     pub fn skip_value(&mut self) -> Result<(), JsonError> {
-        self.walk(&mut None)
+        match self.kind()? {
+            Kind::Text => self.quoted().map(|_| ()),
+            Kind::Object | Kind::List | Kind::Bare => self.walk(&mut None),
+        }
     }
 
     /// Reads one value and writes it without blanks and comments, names in the order sent.

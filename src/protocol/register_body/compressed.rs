@@ -7,15 +7,18 @@
 //! i32 count, { i32 length, JSON TopicQueueMappingInfo }*      from version 413 on
 //! ```
 
-use super::read_string_list;
-use crate::protocol::{
-    body::{
-        BodyError, DataVersion, QueueSettings, RegisterBrokerBody, TopicConfig,
-        TopicQueueMappingInfo,
+use super::{check_room, read_filter_servers};
+use crate::{
+    limits::MAPPINGS_MAX,
+    protocol::{
+        body::{
+            BodyError, DataVersion, QueueSettings, RegisterBrokerBody, TopicConfig,
+            TopicQueueMappingInfo,
+        },
+        code::version,
+        json::Reader,
+        name::TopicName,
     },
-    code::version,
-    json::Reader,
-    name::TopicName,
 };
 
 /// Parts of a topic line that must be there.
@@ -44,13 +47,14 @@ pub(super) fn decode(
     }
 
     let mut reader = Reader::new(items.next("filter server list")?)?;
-    body.filter_servers = read_string_list(&mut reader)?;
+    body.filter_servers = read_filter_servers(&mut reader)?;
     reader.end()?;
 
     if version < version::TOPIC_QUEUE_MAPPING {
         return Ok(());
     }
     for _ in 0..items.count("mapping count")? {
+        check_room(body.mappings.len(), "mappings", MAPPINGS_MAX)?;
         let mut reader = Reader::new(items.next("mapping")?)?;
         let mapping = TopicQueueMappingInfo::read(&mut reader)?;
         reader.end()?;

@@ -17,6 +17,7 @@ use super::{
     json::Reader,
     name::TopicName,
 };
+use crate::limits::{FILTER_SERVERS_MAX, MAPPINGS_MAX, QUEUE_DATAS_MAX};
 
 /// The checksum of a registration keeps the lower 31 bits of CRC-32 (spec 2.3).
 const CRC_MASK: u32 = 0x7fff_ffff;
@@ -101,6 +102,7 @@ fn read_queue_datas(reader: &mut Reader<'_>) -> Result<Vec<(String, QueueSetting
         return Ok(queues);
     }
     while reader.next_item()? {
+        check_room(queues.len(), "queue datas", QUEUE_DATAS_MAX)?;
         let absent = QueueSettings {
             read_queue_nums: 0,
             write_queue_nums: 0,
@@ -124,7 +126,7 @@ fn read_envelope(
     }
     while let Some(key) = reader.next_key()? {
         match key.as_ref() {
-            "filterServerList" => body.filter_servers = read_string_list(reader)?,
+            "filterServerList" => body.filter_servers = read_filter_servers(reader)?,
             "topicConfigSerializeWrapper" => {
                 read_wrapper(reader, body)?;
             }
@@ -221,6 +223,7 @@ fn read_mappings(reader: &mut Reader<'_>) -> Result<Vec<TopicQueueMappingInfo>, 
         return Ok(mappings);
     }
     while let Some(topic_key) = reader.next_key()? {
+        check_room(mappings.len(), "mappings", MAPPINGS_MAX)?;
         if let Some(mut mapping) = TopicQueueMappingInfo::read(reader)? {
             mapping.topic_key = topic_key.into_owned();
             mappings.push(mapping);
@@ -229,16 +232,26 @@ fn read_mappings(reader: &mut Reader<'_>) -> Result<Vec<TopicQueueMappingInfo>, 
     Ok(mappings)
 }
 
-/// Reads a list of texts or `null`; nulls in it are left out.
-fn read_string_list(reader: &mut Reader<'_>) -> Result<Option<Vec<String>>, BodyError> {
+/// Reads `filterServerList` or `null`; nulls in it are left out.
+fn read_filter_servers(reader: &mut Reader<'_>) -> Result<Option<Vec<String>>, BodyError> {
     if !reader.begin_list_or_null()? {
         return Ok(None);
     }
     let mut texts = Vec::new();
     while reader.next_item()? {
+        check_room(texts.len(), "filter servers", FILTER_SERVERS_MAX)?;
         texts.extend(reader.text_or_null()?.map(Cow::into_owned));
     }
     Ok(Some(texts))
+}
+
+/// Refuses one item more when there are `max`.
+fn check_room(len: usize, item: &'static str, max: usize) -> Result<(), BodyError> {
+    if len < max {
+        Ok(())
+    } else {
+        Err(BodyError::TooMany { item, max })
+    }
 }
 
 /// Keeps the last item of each key, in the order in which they stand.

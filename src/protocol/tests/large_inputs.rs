@@ -4,11 +4,15 @@
 use std::hint::black_box;
 
 use super::with_json_header;
-use crate::protocol::{
-    header::DecodeError,
-    json::{JsonError, Reader},
-    kv_file::{KvFile, decode_kv_file},
-    register_body::decode_register_body,
+use crate::{
+    limits::{FILTER_SERVERS_MAX, MAPPINGS_MAX, QUEUE_DATAS_MAX},
+    protocol::{
+        body::BodyError,
+        header::DecodeError,
+        json::{JsonError, Reader},
+        kv_file::{KvFile, decode_kv_file},
+        register_body::{decode_queue_datas, decode_register_body},
+    },
 };
 
 const LEN: usize = if cfg!(debug_assertions) {
@@ -114,9 +118,9 @@ fn far_too_many_ext_fields_are_refused_without_storing_them() {
 #[test]
 fn very_many_repetitions_count_once() {
     let table = filled_with("\"t\":{\"topicName\":\"t\"},");
+    let mappings = "\"t\":{},".repeat(MAPPINGS_MAX);
     let body = format!(
-        "{{\"topicConfigSerializeWrapper\":{{\"topicConfigTable\":{{{table}}},\"topicQueueMappingInfoMap\":{{{}}}}}}}",
-        filled_with("\"t\":{},")
+        "{{\"topicConfigSerializeWrapper\":{{\"topicConfigTable\":{{{table}}},\"topicQueueMappingInfoMap\":{{{mappings}}}}}}}"
     );
     let body = decode_register_body(body.as_bytes(), false, 479)
         .expect("legal")
@@ -131,4 +135,34 @@ fn very_many_repetitions_count_once() {
         Ok(KvFile::Table(table)) => assert_eq!(table["ns"].len(), 1),
         other => panic!("{other:?}"),
     }
+}
+
+#[test]
+fn short_items_that_are_large_in_memory_are_counted() {
+    for (body, item, max) in [
+        (
+            format!("{{\"filterServerList\":[{}]}}", filled_with("1,")),
+            "filter servers",
+            FILTER_SERVERS_MAX,
+        ),
+        (
+            format!(
+                "{{\"topicConfigSerializeWrapper\":{{\"topicQueueMappingInfoMap\":{{{}}}}}}}",
+                filled_with("1:{},")
+            ),
+            "mappings",
+            MAPPINGS_MAX,
+        ),
+    ] {
+        assert_eq!(
+            decode_register_body(body.as_bytes(), false, 479),
+            Err(BodyError::TooMany { item, max })
+        );
+    }
+    let body = format!("{{\"queueDatas\":[{}]}}", filled_with("{},"));
+    let error = BodyError::TooMany {
+        item: "queue datas",
+        max: QUEUE_DATAS_MAX,
+    };
+    assert_eq!(decode_queue_datas(body.as_bytes()), Err(error));
 }

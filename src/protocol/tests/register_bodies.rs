@@ -445,14 +445,12 @@ fn a_bomb_costs_no_more_than_the_limit() {
     // F7: about 64 KiB that inflate to one byte more than may be.
     let bomb = zlib(&vec![b' '; INFLATED_LEN_MAX + 1], 9);
     assert!(bomb.len() < INFLATED_LEN_MAX / 500);
-    for compressed in [true, false] {
-        assert_eq!(
-            decode_register_body(&bomb, compressed, 479),
-            Err(BodyError::InflatedTooLarge {
-                max: INFLATED_LEN_MAX
-            })
-        );
-    }
+    assert_eq!(
+        decode_register_body(&bomb, true, 479),
+        Err(BodyError::InflatedTooLarge {
+            max: INFLATED_LEN_MAX
+        })
+    );
     // As much as may be passes on to the layout, which has no length word there.
     let allowed = zlib(&vec![b' '; INFLATED_LEN_MAX], 1);
     assert!(matches!(

@@ -171,6 +171,34 @@ fn a_body_may_be_appended_to_an_open_frame() {
 }
 
 #[test]
+fn an_answer_whose_header_is_too_long_becomes_an_error() {
+    let long = "\u{1}".repeat(3_000_000);
+    let response = Response::success()
+        .with_ext("value", long)
+        .with_body(&b"body"[..]);
+    let bytes = response_bytes(json_head(9), &response);
+    let command = decode_whole(&bytes);
+    assert_eq!((command.code, command.opaque, command.flag), (1, 9, 1));
+    assert!(command.ext.is_empty());
+    assert!(
+        header_text(&bytes).contains("answer header of 18000"),
+        "{}",
+        header_text(&bytes)
+    );
+    let binary = ReplyHead {
+        opaque: 9,
+        serialize_type: SerializeType::RocketMq,
+    };
+    let bytes = response_bytes(binary, &response);
+    let command = decode_whole(&bytes);
+    assert_eq!(
+        command.ext.get("value").map(str::len),
+        Some(3_000_000),
+        "it fits when nothing is escaped"
+    );
+}
+
+#[test]
 fn notifications_are_those_of_java() {
     for (ext, expected) in [
         (
