@@ -219,7 +219,7 @@ mod tests {
         }
 
         assert_eq!(drain_all(&mut receiver), [1, 2, 3]);
-        assert_eq!(drain_all(&mut receiver), []);
+        assert_eq!(drain_all(&mut receiver), Vec::<u32>::new());
     }
 
     #[test]
