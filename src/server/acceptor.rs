@@ -123,9 +123,6 @@ impl Acceptor {
         socket: TcpStream,
         address: SocketAddr,
     ) -> Result<(), (TcpStream, SocketAddr)> {
-        if std::mem::take(&mut self.failing) {
-            tracing::info!("connections are accepted again");
-        }
         if let Err(error) = socket.set_nodelay(true) {
             // The peer has gone already; its worker finds out.
             tracing::trace!("no TCP_NODELAY [{address}]: {error}");
@@ -151,6 +148,10 @@ impl Acceptor {
     fn handle_error(&mut self, error: &io::Error, now: Timestamp) {
         if error.kind() == ErrorKind::WouldBlock {
             self.ready = false;
+            // Only now: at the limit, single connections find a place all the time.
+            if std::mem::take(&mut self.failing) {
+                tracing::info!("every connection that waited is accepted");
+            }
             return;
         }
         let of_one_connection = [

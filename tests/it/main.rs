@@ -1,7 +1,15 @@
 //! The one integration binary.
-#![expect(clippy::panic, reason = "this is how a test fails")]
+#![expect(
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "this is how a test fails"
+)]
 
+mod client;
 mod faults;
+mod notifier;
+mod process;
 mod rules;
+mod server;
 mod tidy;
 mod world;
