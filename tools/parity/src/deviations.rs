@@ -1,0 +1,106 @@
+//! Where our server answers differently on purpose, and what it answers then.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::error::{Error, Result};
+use crate::frame::Codec;
+use crate::observed::{Answer, Observed};
+
+/// One intended difference.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Deviation {
+    /// `D-…`, as in `docs/deviations.md`.
+    pub id: String,
+    /// The quirk of the original it concerns.
+    pub quirk: String,
+    /// Why ours is better.
+    pub reason: String,
+    /// A difference that follows from the request, for every step it applies to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<Rule>,
+    /// Steps by id, each with the members of the golden observation that differ; `null` takes a member away, and a
+    /// `got` replaces the whole.
+    #[serde(default)]
+    pub steps: BTreeMap<String, Value>,
+}
+
+/// A difference that needs no list of steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Rule {
+    /// A request with a binary header is answered with one.
+    MirroredCodec,
+}
+
+/// Reads the deviations that belong to this package.
+///
+/// # Errors
+/// The file is malformed.
+pub fn read() -> Result<Vec<Deviation>> {
+    const TEXT: &str = include_str!("../deviations.json");
+    serde_json::from_str(TEXT).map_err(|error| Error::new(format!("deviations.json: {error}")))
+}
+
+impl Rule {
+    /// What the rule makes of the original's observation of a step sent with these codecs.
+    #[must_use]
+    pub fn apply(self, sent: &[Codec], golden: &Observed) -> Observed {
+        match (self, golden) {
+            (Rule::MirroredCodec, Observed::Reply(answer)) => mirrored(sent.first(), answer),
+            (Rule::MirroredCodec, Observed::Replies { each }) => Observed::Replies {
+                each: each
+                    .iter()
+                    .enumerate()
+                    .map(|(index, observed)| self.apply(&sent[index.min(sent.len())..], observed))
+                    .collect(),
+            },
+            _ => golden.clone(),
+        }
+    }
+}
+
+fn mirrored(sent: Option<&Codec>, answer: &Answer) -> Observed {
+    match sent {
+        Some(Codec::RocketMq) => Observed::Reply(answer.in_binary()),
+        _ => Observed::Reply(answer.clone()),
+    }
+}
+
+/// The golden observation with a step's differing members put in.
+///
+/// # Errors
+/// The result is no observation.
+pub fn patched(golden: &Observed, patch: &Value) -> Result<Observed> {
+    let mut value = serde_json::to_value(golden)?;
+    let Value::Object(members) = patch else {
+        return Err(Error::new(format!("{patch} is no object")));
+    };
+    let Value::Object(target) = &mut value else {
+        return Err(Error::new("no object".to_owned()));
+    };
+    if members.contains_key("got") {
+        target.clear();
+    }
+    for (key, member) in members {
+        if member.is_null() {
+            target.remove(key);
+        } else {
+            target.insert(key.clone(), member.clone());
+        }
+    }
+    let observed: Observed = serde_json::from_value(value)?;
+    Ok(match observed {
+        Observed::Reply(answer) => Observed::Reply(with_header(answer)),
+        other => other,
+    })
+}
+
+/// The header text follows from the members.
+fn with_header(answer: Answer) -> Answer {
+    let header = (answer.codec == Codec::Json).then(|| answer.canonical_header());
+    Answer { header, ..answer }
+}
