@@ -41,6 +41,14 @@ pub fn check(
     let mut list = Vec::new();
     let codecs = codecs(sections);
     let by_step = deviations_by_step(deviations, golden, &mut list);
+    for section in &report.sections {
+        list.extend(
+            section
+                .notes
+                .iter()
+                .map(|note| format!("section {}: {note}", section.section)),
+        );
+    }
     let mut rules_used = vec![false; deviations.len()];
     for record in report.records() {
         let Some(original) = golden
@@ -198,7 +206,9 @@ fn codecs(sections: &[Section]) -> BTreeMap<&str, Vec<Codec>> {
                 Action::Ask(frame) | Action::Quiet(frame) | Action::Until(frame, _) => {
                     vec![frame.codec]
                 }
-                Action::Pipeline(frames) => frames.iter().map(|frame| frame.codec).collect(),
+                Action::Pipeline(frames) | Action::Repeat(_, frames) => {
+                    frames.iter().map(|frame| frame.codec).collect()
+                }
                 Action::Raw(chunks, _) => raw_codec(&chunks.concat()),
                 _ => Vec::new(),
             };

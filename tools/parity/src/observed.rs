@@ -26,6 +26,8 @@ pub enum Observed {
     Waiting,
     /// The server closed the connection.
     Closed,
+    /// The server accepts no connection.
+    Unreachable,
     /// Bytes that are no remoting frame came back.
     Foreign {
         /// The first byte, in hexadecimal.
@@ -113,6 +115,9 @@ pub struct SectionRecord {
     pub settings: BTreeMap<String, String>,
     /// Its steps in script order.
     pub steps: Vec<Record>,
+    /// What went wrong between the steps.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// What one server answered to the whole script.

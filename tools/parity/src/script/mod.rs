@@ -4,14 +4,27 @@
 //! *step* one thing sent and what comes back. Themes of a section share the server but no connections, and use
 //! names of their own.
 
+use std::time::Duration;
+
 use crate::frame::Frame;
 
+mod acting;
 pub mod build;
+mod config;
 mod errors;
 mod framing;
 mod header_binary;
 mod header_json;
+mod hostile;
+mod kv;
+mod lists;
+mod liveness;
+mod register;
+mod register_body;
+mod route;
 mod sections;
+mod topics_admin;
+mod unregister;
 
 pub use sections::sections;
 
@@ -61,6 +74,8 @@ pub enum Action {
     Pipeline(Vec<Frame>),
     /// Asks again until the answer is as wanted or the bound has passed; the last answer counts.
     Until(Frame, Wanted),
+    /// Sends all of these again and again for a time; the last answer of each counts.
+    Repeat(Duration, Vec<Frame>),
     /// Sends bytes on a connection of their own, chunk by chunk.
     Raw(Vec<Vec<u8>>, Watch),
     /// Waits for the server to close the connection.
@@ -153,6 +168,11 @@ impl Theme {
         self.add(id, Action::Until(frame, wanted));
     }
 
+    /// Requests again and again for a time.
+    pub fn repeat(&mut self, id: &str, time: Duration, frames: Vec<Frame>) {
+        self.add(id, Action::Repeat(time, frames));
+    }
+
     /// Bytes on a connection of their own; what comes back, or a close.
     pub fn raw(&mut self, id: &str, bytes: impl Into<Vec<u8>>) {
         self.add(id, Action::Raw(vec![bytes.into()], Watch::Answer));
@@ -237,6 +257,14 @@ impl Action {
                 .map(Frame::describe)
                 .collect::<Vec<_>>()
                 .join(" | "),
+            Action::Repeat(time, frames) => {
+                let each = frames
+                    .iter()
+                    .map(Frame::describe)
+                    .collect::<Vec<_>>()
+                    .join(" | ");
+                format!("(repeated for {time:?}) {each}")
+            }
             Action::Raw(chunks, watch) => {
                 let bytes = chunks.concat();
                 format!(

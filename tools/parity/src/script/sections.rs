@@ -1,21 +1,90 @@
 //! Which themes are asked of which server.
 
 use super::{Section, Theme};
-use super::{errors, framing, header_binary, header_json};
+use super::{
+    acting, config, errors, framing, header_binary, header_json, hostile, kv, lists, liveness,
+    register, register_body, route, topics_admin, unregister,
+};
 
-/// The whole script.
+/// The whole script: one server start for each section.
+///
+/// Within a section, themes that show all brokers come before themes that leave traces in the original's tables.
 #[must_use]
 pub fn sections() -> Vec<Section> {
-    vec![section(
-        "wire",
-        &[],
-        vec![
-            framing::theme(),
-            header_json::theme(),
-            header_binary::theme(),
-            errors::theme(),
-        ],
-    )]
+    vec![
+        section(
+            "wire",
+            &[],
+            vec![
+                framing::theme(),
+                header_json::theme(),
+                header_binary::theme(),
+                errors::theme(),
+                kv::theme(),
+                kv::order(),
+            ],
+        ),
+        section(
+            "routes",
+            &[],
+            vec![
+                lists::theme(),
+                route::theme(),
+                route::zone(),
+                route::static_topics(),
+                topics_admin::permission(),
+                topics_admin::deletion(),
+                topics_admin::registration(),
+                register::theme(),
+                register::updates(),
+            ],
+        ),
+        section(
+            "bodies",
+            &[],
+            vec![unregister::theme(), register_body::theme()],
+        ),
+        section(
+            "hostile",
+            &[],
+            vec![hostile::residue(), hostile::missing_names()],
+        ),
+        section(
+            "liveness",
+            &[("scanNotActiveBrokerInterval", "500")],
+            vec![
+                liveness::answers(),
+                liveness::connections(),
+                liveness::timeouts(),
+                liveness::idle(),
+            ],
+        ),
+        section(
+            "acting",
+            &[
+                ("supportActingMaster", "true"),
+                ("notifyMinBrokerIdChanged", "true"),
+            ],
+            vec![acting::theme(), acting::others()],
+        ),
+        section(
+            "config",
+            &[
+                ("needWaitForService", "true"),
+                ("waitSecondsForService", "100000"),
+                ("extraKey", "kept"),
+            ],
+            vec![config::waiting(), config::theme()],
+        ),
+        section(
+            "shutdown",
+            &[
+                ("enableShutdownGracefully", "true"),
+                ("shutdownWaitTimeSeconds", "5"),
+            ],
+            vec![config::shutdown()],
+        ),
+    ]
 }
 
 fn section(
