@@ -276,11 +276,11 @@ impl Frame {
     #[must_use]
     pub fn describe(&self) -> String {
         let mut text = match &self.header {
-            Some(header) => format!("{} header {}", self.codec.name(), readable(header, 400)),
+            Some(header) => format!("{} header {}", self.codec.name(), readable(header, 250)),
             None => self.describe_fields(),
         };
         if !self.body.is_empty() {
-            let _ = write!(text, " body {}", readable(&self.body, 400));
+            let _ = write!(text, " body {}", readable(&self.body, 160));
         }
         text
     }

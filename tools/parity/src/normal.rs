@@ -8,7 +8,8 @@
 //! | addresses of the test's listeners | `@name@` |
 //! | order of sets and of unsorted maps | sorted by text, or by number |
 //! | a timestamp of today | `<now>` |
-//! | paths and ports in the 319 text | `<path>`, `<port>` |
+//! | which broker's address 304 gives | `<any>` |
+//! | paths and the own port in the 319 text | `<path>`, `<port>` |
 //!
 //! Everything else is kept byte for byte.
 
@@ -34,19 +35,16 @@ const MAPS: [&str; 7] = [
 /// Arrays that are sets, or were filled from one.
 const SETS: [&str; 3] = ["brokerDatas", "queueDatas", "topicList"];
 
-/// Properties of the 319 text that depend on where the server runs.
-const PLACES: [(&str, &str); 4] = [
-    ("configStorePath", "<path>"),
-    ("kvConfigPath", "<path>"),
-    ("listenPort", "<port>"),
-    ("rocketmqHome", "<path>"),
-];
+/// Properties of the 319 text that are paths.
+const PATHS: [&str; 3] = ["configStorePath", "kvConfigPath", "rocketmqHome"];
 
 /// What the normaliser must know of the run.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     /// Address of each of the test's listeners, by name.
     pub listeners: BTreeMap<String, String>,
+    /// Port of the server.
+    pub port: u16,
 }
 
 impl Names {
@@ -81,14 +79,19 @@ pub fn normalise(reply: &Reply, opaque: Option<i32>, names: &Names) -> Answer {
             .map(|(key, value)| (key.clone(), names.hide(value)))
             .collect()
     };
-    Answer {
+    let answer = Answer {
         codec: reply.codec,
         code: reply.code,
         flag: reply.flag,
-        header: (reply.codec == Codec::Json).then(|| header_text(reply, opaque, names)),
         remark,
         ext: reply.ext.as_ref().map(hide_all),
+        header: None,
         body: (!reply.body.is_empty()).then(|| body_text(&reply.body, names)),
+    };
+    let header = (reply.codec == Codec::Json).then(|| header_text(reply, opaque, names));
+    Answer {
+        header: header.filter(|header| *header != answer.canonical_header()),
+        ..answer
     }
 }
 
@@ -146,9 +149,10 @@ pub fn body_text(body: &[u8], names: &Names) -> String {
         Some(mut tree @ (Tree::Object(_) | Tree::Array(_))) => {
             let sorted_maps = has_quoted_number_keys(&tree);
             put_in_order("", &mut tree, sorted_maps);
+            hide_any_address(&mut tree);
             tree.write()
         }
-        _ if text.contains("\nlistenPort=") => properties_without_places(&text),
+        _ if text.contains("listenPort=") => properties_without_places(&text, names.port),
         _ => text,
     }
 }
@@ -194,6 +198,19 @@ fn put_in_order(name: &str, tree: &mut Tree, sorted_maps: bool) {
     }
 }
 
+/// The system topic list (304) names one broker's address, which may be any broker's if there are several.
+fn hide_any_address(tree: &mut Tree) {
+    let Some(Tree::Array(topics)) = tree.member_mut("topicList") else {
+        return;
+    };
+    // One cluster and one broker make two names.
+    if topics.len() > 2
+        && let Some(address) = tree.member_mut("brokerAddr")
+    {
+        *address = Tree::Scalar("\"<any>\"".to_owned());
+    }
+}
+
 fn is_today(number: &str) -> bool {
     let day = Duration::from_secs(24 * 3600);
     let now = SystemTime::now()
@@ -204,12 +221,15 @@ fn is_today(number: &str) -> bool {
         .is_ok_and(|millis| now.abs_diff(Duration::from_millis(millis)) < day)
 }
 
-fn properties_without_places(text: &str) -> String {
+fn properties_without_places(text: &str, port: u16) -> String {
     let lines = text.split('\n').map(|line| {
         let key = line.split('=').next().unwrap_or_default();
-        match PLACES.iter().find(|(name, _)| *name == key) {
-            Some((name, mark)) => format!("{name}={mark}"),
-            None => line.to_owned(),
+        if PATHS.contains(&key) {
+            format!("{key}=<path>")
+        } else if line == format!("listenPort={port}") {
+            "listenPort=<port>".to_owned()
+        } else {
+            line.to_owned()
         }
     });
     lines.collect::<Vec<_>>().join("\n")

@@ -39,10 +39,12 @@ pub enum Observed {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answer {
     /// Encoding of the answer's header.
+    #[serde(default = "json", skip_serializing_if = "is_json")]
     pub codec: Codec,
     /// Response code.
     pub code: i32,
     /// Flag bits.
+    #[serde(default = "response", skip_serializing_if = "is_response")]
     pub flag: i32,
     /// Remark.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -50,7 +52,7 @@ pub struct Answer {
     /// Extension fields.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ext: Option<BTreeMap<String, String>>,
-    /// A JSON header's text, with opaque and version replaced; no text for a binary header.
+    /// A JSON header's text, with opaque and version replaced, if it is another than [`Answer::canonical_header`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub header: Option<String>,
     /// The body's text, with what is arbitrary replaced or put in order.
@@ -58,8 +60,24 @@ pub struct Answer {
     pub body: Option<String>,
 }
 
+fn json() -> Codec {
+    Codec::Json
+}
+
+fn is_json(codec: &Codec) -> bool {
+    *codec == Codec::Json
+}
+
+fn response() -> i32 {
+    1
+}
+
+fn is_response(flag: &i32) -> bool {
+    *flag == response()
+}
+
 impl Answer {
-    /// The JSON header text the members stand for, as a name server would write it.
+    /// The JSON header text the members stand for: keys in alphabetical order, no blanks, nothing that is null.
     #[must_use]
     pub fn canonical_header(&self) -> String {
         let quoted = |text: &str| serde_json::to_string(text).expect("a string is always JSON");
@@ -159,22 +177,16 @@ pub fn agrees(expected: &Observed, got: &Observed) -> bool {
 }
 
 fn answers_agree(expected: &Answer, got: &Answer) -> bool {
-    let any_text = expected.remark.as_deref() == Some(SOME_TEXT);
-    if !any_text || got.remark.as_deref() == Some(SOME_TEXT) {
+    let has_text = got
+        .remark
+        .as_deref()
+        .is_some_and(|remark| !remark.is_empty());
+    if expected.remark.as_deref() != Some(SOME_TEXT) || !has_text {
         return expected == got;
     }
-    let Some(remark) = got.remark.as_deref().filter(|remark| !remark.is_empty()) else {
-        return false;
-    };
-    let own = serde_json::to_string(remark).expect("a string is always JSON");
     let masked = Answer {
         remark: Some(SOME_TEXT.to_owned()),
-        header: got.header.as_ref().map(|header| {
-            header.replace(
-                &format!("\"remark\":{own}"),
-                &format!("\"remark\":\"{SOME_TEXT}\""),
-            )
-        }),
+        header: expected.header.clone(),
         ..got.clone()
     };
     *expected == masked

@@ -64,14 +64,17 @@ pub fn run(sections: &[Section], launcher: &mut dyn Launcher) -> Result<Report> 
 fn run_section(section: &Section, server: Box<dyn Server>, pace: Pace) -> SectionRecord {
     let mut runner = Runner {
         address: server.address(),
-        server,
         pace,
         connections: BTreeMap::new(),
         listeners: BTreeMap::new(),
-        names: Names::default(),
+        names: Names {
+            port: server.address().port(),
+            ..Names::default()
+        },
         next_opaque: FIRST_OPAQUE,
         next_probe: FIRST_PROBE,
         decoys: 0,
+        server,
     };
     let mut steps = Vec::new();
     let mut notes = Vec::new();
@@ -133,7 +136,8 @@ impl Runner {
             Action::Repeat(time, frames) => self.repeat(name, *time, frames).map(Some),
             Action::Raw(chunks, watch) => self.raw(chunks, *watch).map(Some),
             Action::AwaitClose => self.await_close(name).map(Some),
-            Action::Heard => Ok(Some(self.heard(name))),
+            Action::Heard => Ok(Some(self.heard(name, self.pace.notice_bound))),
+            Action::Unheard => Ok(Some(self.heard(name, self.pace.quiet))),
             action => self.act(name, action).map(|()| None),
         }
     }
@@ -439,11 +443,11 @@ impl Runner {
         Ok(())
     }
 
-    fn heard(&mut self, name: &str) -> Observed {
+    fn heard(&mut self, name: &str, bound: Duration) -> Observed {
         let Some(receiver) = self.listeners.get(name) else {
             return Observed::Closed;
         };
-        match receiver.recv_timeout(self.pace.notice_bound) {
+        match receiver.recv_timeout(bound) {
             Ok(reply) => Observed::Reply(normalise(&reply, Some(reply.opaque), &self.names)),
             Err(RecvTimeoutError::Timeout) => Observed::Waiting,
             Err(RecvTimeoutError::Disconnected) => Observed::Closed,

@@ -64,7 +64,7 @@ pub(super) fn theme() -> Theme {
     look(&mut theme, "master-closes");
     theme.on("t").ask("greatest-leaves", third.unregister());
     theme.settle();
-    theme.heard("greatest-leaves-not-heard", "s");
+    theme.unheard("greatest-leaves-not-heard", "s");
     theme.on("m").ask(
         "master-comes-without-acting",
         master.register().body(body(2)),
@@ -72,7 +72,7 @@ pub(super) fn theme() -> Theme {
     heard_by_all(&mut theme, "without-acting", &["s"]);
     theme.ask("master-goes-without-acting", master.unregister());
     theme.settle();
-    theme.heard("without-acting-not-heard", "s");
+    theme.unheard("without-acting-not-heard", "s");
     look(&mut theme, "without-acting");
     switches(&mut theme, &master, &slave);
     theme
@@ -97,7 +97,7 @@ fn switches(theme: &mut Theme, master: &Broker, slave: &Broker) {
     );
     theme.ask("master-leaves-unnoticed", master.unregister());
     theme.settle();
-    theme.heard("unnoticed", "s");
+    theme.unheard("unnoticed", "s");
     theme
         .on("client")
         .ask("notify-on", set("notifyMinBrokerIdChanged", "true"));

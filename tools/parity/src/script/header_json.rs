@@ -200,6 +200,13 @@ fn numbers(theme: &mut Theme) {
     ] {
         text(theme, id, &code(value));
     }
+    text(
+        theme,
+        "code-above-int-last",
+        &format!(
+            "{{{REST},\"extFields\":{{\"namespace\":\"none\",\"key\":\"k\"}},\"code\":4294967397}}"
+        ),
+    );
     let with = |key: &str, value: &str| format!("{{{ASK},\"opaque\":@opaque@,\"{key}\":{value}}}");
     for (id, key, value) in [
         ("version-as-text", "version", "\"479\""),

@@ -92,6 +92,8 @@ pub enum Action {
     Listen,
     /// Takes the next frame that arrives at the listener.
     Heard,
+    /// Sees that no frame arrives at the listener.
+    Unheard,
     /// Asks the server's process to end (SIGTERM).
     Terminate,
 }
@@ -223,16 +225,28 @@ impl Theme {
         self.on_other(name, Action::Listen);
     }
 
-    /// The next frame at a listener, or that none comes.
+    /// The next frame at a listener.
     pub fn heard(&mut self, id: &str, name: &str) {
-        let before = std::mem::replace(&mut self.connection, name.to_owned());
-        self.add(id, Action::Heard);
-        self.connection = before;
+        self.add_on(name, id, Action::Heard);
+    }
+
+    /// That no frame comes to a listener; what could make one come must have been settled before.
+    pub fn unheard(&mut self, id: &str, name: &str) {
+        self.add_on(name, id, Action::Unheard);
     }
 
     /// Sends SIGTERM to the server.
     pub fn terminate(&mut self) {
         self.add("", Action::Terminate);
+    }
+
+    fn add_on(&mut self, connection: &str, id: &str, action: Action) {
+        let id = format!("{}/{id}", self.name);
+        self.steps.push(Step {
+            id,
+            connection: connection.to_owned(),
+            action,
+        });
     }
 
     fn on_other(&mut self, connection: &str, action: Action) {
