@@ -34,6 +34,8 @@ pub struct Deviation {
 pub enum Rule {
     /// A request with a binary header is answered with one.
     MirroredCodec,
+    /// A success carries no remark.
+    NoRemarkOnSuccess,
 }
 
 /// Reads the deviations that belong to this package.
@@ -49,24 +51,36 @@ impl Rule {
     /// What the rule makes of the original's observation of a step sent with these codecs.
     #[must_use]
     pub fn apply(self, sent: &[Codec], golden: &Observed) -> Observed {
-        match (self, golden) {
-            (Rule::MirroredCodec, Observed::Reply(answer)) => mirrored(sent.first(), answer),
-            (Rule::MirroredCodec, Observed::Replies { each }) => Observed::Replies {
-                each: each
-                    .iter()
-                    .enumerate()
-                    .map(|(index, observed)| self.apply(&sent[index.min(sent.len())..], observed))
-                    .collect(),
-            },
-            _ => golden.clone(),
+        match golden {
+            Observed::Reply(answer) => {
+                Observed::Reply(self.apply_to(sent.first().copied(), answer))
+            }
+            Observed::Replies { each } => {
+                let sent = sent.iter().map(Some).chain(std::iter::repeat(None));
+                let each = each.iter().zip(sent);
+                Observed::Replies {
+                    each: each
+                        .map(|(observed, codec)| {
+                            self.apply(codec.map_or(&[], std::slice::from_ref), observed)
+                        })
+                        .collect(),
+                }
+            }
+            other => other.clone(),
         }
     }
-}
 
-fn mirrored(sent: Option<&Codec>, answer: &Answer) -> Observed {
-    match sent {
-        Some(Codec::RocketMq) => Observed::Reply(answer.in_binary()),
-        _ => Observed::Reply(answer.clone()),
+    fn apply_to(self, sent: Option<Codec>, answer: &Answer) -> Answer {
+        match self {
+            Rule::MirroredCodec if sent == Some(Codec::RocketMq) => answer.in_binary(),
+            // The header text of an answer without a remark is the usual one.
+            Rule::NoRemarkOnSuccess if answer.code == 0 && answer.remark.is_some() => Answer {
+                remark: None,
+                header: None,
+                ..answer.clone()
+            },
+            _ => answer.clone(),
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 //! Every broker has a connection of its own: the original forgets only one broker of a closed connection.
 
 use super::Theme;
-use super::build::{Broker, broker, clusters, crc, members, route, state_version, topics};
+use super::build::{Broker, broker, clusters, crc, members, route, state_version, topics, wipe};
 use crate::frame::Frame;
 
 pub(super) fn theme() -> Theme {
@@ -272,6 +272,7 @@ fn fields(theme: &mut Theme) {
 pub(super) fn updates() -> Theme {
     let mut theme = Theme::new("update");
     data_versions(&mut theme);
+    slices(&mut theme);
     addresses(&mut theme);
     state_versions(&mut theme);
     names(&mut theme);
@@ -346,6 +347,30 @@ fn data_versions(theme: &mut Theme) {
         register(topics(10, &["Upd1"]).body()),
     );
     theme.ask("filter-servers-gone", route("Upd1"));
+}
+
+/// A broker with split registration sends its table in slices, all under one data version.
+fn slices(theme: &mut Theme) {
+    let broker = broker("upd", "upd-slices", 0, "10.2.3.1:10911");
+    let register = |counter: u32, first: &str, second: &str, queues: i32| {
+        let table = topics(counter, &[])
+            .add(first, queues, queues, 6, 0)
+            .add(second, queues, queues, 6, 0);
+        broker.register().body(table.body())
+    };
+    theme
+        .on("slices")
+        .ask("slice-1", register(1, "UpdS1", "UpdS2", 4));
+    theme.ask("slice-2", register(1, "UpdS3", "UpdS4", 4));
+    theme.ask("changed-slice-1", register(2, "UpdS1", "UpdS2", 8));
+    theme.ask("changed-slice-2", register(2, "UpdS3", "UpdS4", 8));
+    theme.ask("changed-slice-1-routed", route("UpdS1"));
+    theme.ask("changed-slice-2-routed", route("UpdS3"));
+    theme.ask("wipe-slices", wipe("upd-slices"));
+    theme.ask("equal-slice-1", register(2, "UpdS1", "UpdS2", 8));
+    theme.ask("equal-slice-1-stays-wiped", route("UpdS1"));
+    theme.ask("wider-slice-1", register(2, "UpdS1", "UpdS2", 9));
+    theme.ask("wider-slice-1-routed", route("UpdS1"));
 }
 
 fn addresses(theme: &mut Theme) {

@@ -245,5 +245,13 @@ pub(super) fn static_topics() -> Theme {
     );
     theme.ask("mapping-without-topic-routed", route("StGhost"));
     theme.ask("binary", route("StT").binary());
+    theme.close("m");
+    theme.settle();
+    theme.on("m").ask("broker-left", route("StT"));
+    theme.ask(
+        "broker-returns-without-mapping",
+        master.register().body(topics(8, &["StT", "StU"]).body()),
+    );
+    theme.ask("mapping-after-return", route("StT"));
     theme
 }
