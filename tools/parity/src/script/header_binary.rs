@@ -65,120 +65,62 @@ fn fields(theme: &mut Theme) {
     theme.quiet("response", get("none", "k").binary().flag(1));
 }
 
+/// Entries that are cut, or whose lengths lie, after a good one.
+const BROKEN_ENTRIES: [(&str, &[u8]); 9] = [
+    ("entry-cut-in-key-length", b"\0"),
+    ("entry-key-length-alone", b"\0\x03"),
+    ("entry-cut-in-key", b"\0\x03ke"),
+    ("entry-cut-in-value-length", b"\0\x03key\0\0"),
+    ("entry-cut-in-value", b"\0\x03key\0\0\0\x05x"),
+    ("entry-key-length-negative", b"\xff\xffk"),
+    ("entry-value-length-negative", b"\0\x03key\xff\xff\xff\xffx"),
+    ("entry-value-length-huge", b"\0\x03key\x7f\xff\xff\xffx"),
+    ("entry-value-longer-than-map", b"\0\x03key\0\0\x01\0x"),
+];
+
 fn entries(theme: &mut Theme) {
-    let with = |entries: &[Vec<u8>]| {
-        BinaryHeader {
-            ext: entries.concat(),
-            ..ask()
-        }
-        .encode()
+    let with = |id: &'static str, entries: &[(&[u8], &[u8])]| {
+        let entries: Vec<Vec<u8>> = entries
+            .iter()
+            .map(|(key, value)| binary_entry(key, value))
+            .collect();
+        (
+            id,
+            BinaryHeader {
+                ext: entries.concat(),
+                ..ask()
+            }
+            .encode(),
+        )
     };
-    let key = binary_entry(b"key", b"k");
-    send(
-        theme,
-        "empty-value",
-        with(&[binary_entry(b"namespace", b""), key.clone()]),
+    let (name, none, key) = (
+        b"namespace",
+        (&b"namespace"[..], &b"none"[..]),
+        (&b"key"[..], &b"k"[..]),
     );
-    send(
-        theme,
-        "empty-key",
-        with(&[
-            binary_entry(b"", b"x"),
-            binary_entry(b"namespace", b"none"),
-            key.clone(),
-        ]),
-    );
-    send(
-        theme,
-        "empty-key-and-value",
-        with(&[
-            binary_entry(b"", b""),
-            binary_entry(b"namespace", b"none"),
-            key.clone(),
-        ]),
-    );
-    send(
-        theme,
-        "repeated-key",
-        with(&[
-            binary_entry(b"namespace", b"first"),
-            key.clone(),
-            binary_entry(b"namespace", b"last"),
-        ]),
-    );
-    send(
-        theme,
-        "invalid-utf8-value",
-        with(&[binary_entry(b"namespace", b"a\xFFb"), key.clone()]),
-    );
-    send(
-        theme,
-        "invalid-utf8-key",
-        with(&[
-            binary_entry(b"\xFF", b"x"),
-            binary_entry(b"namespace", b"none"),
-            key.clone(),
-        ]),
-    );
-    send(
-        theme,
-        "non-ascii-value",
-        with(&[binary_entry(b"namespace", "中é😀".as_bytes()), key.clone()]),
-    );
-    send(
-        theme,
-        "long-value",
-        with(&[binary_entry(b"namespace", &[b'n'; 600]), key.clone()]),
-    );
-    send(
-        theme,
-        "long-key",
-        with(&[
-            binary_entry(&[b'k'; 32_767], b"x"),
-            binary_entry(b"namespace", b"none"),
-            key.clone(),
-        ]),
-    );
-    let many: Vec<Vec<u8>> = (0..1000)
-        .map(|number| binary_entry(format!("f{number}").as_bytes(), b"v"))
+    let many: Vec<String> = (0..1000).map(|number| format!("f{number}")).collect();
+    let many: Vec<(&[u8], &[u8])> = many
+        .iter()
+        .map(|name| (name.as_bytes(), &b"v"[..]))
+        .chain([none, key])
         .collect();
-    send(
-        theme,
-        "1000-entries",
-        with(&[
-            many.concat(),
-            binary_entry(b"namespace", b"none"),
-            key.clone(),
-        ]),
-    );
-    let map = binary_entry(b"namespace", b"none");
-    for (id, bytes) in [
-        ("entry-cut-in-key-length", vec![0]),
-        ("entry-key-length-alone", vec![0, 3]),
-        ("entry-cut-in-key", vec![0, 3, b'k', b'e']),
-        (
-            "entry-cut-in-value-length",
-            vec![0, 3, b'k', b'e', b'y', 0, 0],
-        ),
-        (
-            "entry-cut-in-value",
-            vec![0, 3, b'k', b'e', b'y', 0, 0, 0, 5, b'x'],
-        ),
-        ("entry-key-length-negative", vec![0xFF, 0xFF, b'k']),
-        (
-            "entry-value-length-negative",
-            vec![0, 3, b'k', b'e', b'y', 0xFF, 0xFF, 0xFF, 0xFF, b'x'],
-        ),
-        (
-            "entry-value-length-huge",
-            vec![0, 3, b'k', b'e', b'y', 0x7F, 0xFF, 0xFF, 0xFF, b'x'],
-        ),
-        (
-            "entry-value-longer-than-map",
-            vec![0, 3, b'k', b'e', b'y', 0, 0, 1, 0, b'x'],
-        ),
+    for (id, header) in [
+        with("empty-value", &[(name, b""), key]),
+        with("empty-key", &[(b"", b"x"), none, key]),
+        with("empty-key-and-value", &[(b"", b""), none, key]),
+        with("repeated-key", &[(name, b"first"), key, (name, b"last")]),
+        with("invalid-utf8-value", &[(name, b"a\xFFb"), key]),
+        with("invalid-utf8-key", &[(b"\xFF", b"x"), none, key]),
+        with("non-ascii-value", &[(name, "中é😀".as_bytes()), key]),
+        with("long-value", &[(name, &[b'n'; 600]), key]),
+        with("long-key", &[(&[b'k'; 32_767], b"x"), none, key]),
+        with("1000-entries", &many),
     ] {
-        send(theme, id, with(&[map.clone(), bytes]));
+        send(theme, id, header);
+    }
+    for (id, bytes) in BROKEN_ENTRIES {
+        let ext = [&binary_entry(name, b"none"), bytes].concat();
+        send(theme, id, BinaryHeader { ext, ..ask() }.encode());
     }
 }
 

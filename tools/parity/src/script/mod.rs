@@ -9,6 +9,8 @@ use std::time::Duration;
 use crate::frame::Frame;
 
 mod acting;
+mod body_compressed;
+mod body_plain;
 pub mod build;
 mod config;
 mod errors;
@@ -20,7 +22,6 @@ mod kv;
 mod lists;
 mod liveness;
 mod register;
-mod register_body;
 mod route;
 mod sections;
 mod topics_admin;

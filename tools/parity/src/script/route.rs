@@ -140,55 +140,53 @@ pub(super) fn zone() -> Theme {
     theme
         .on("z5")
         .ask("empty-zone", register("zn-5", 0, "10.5.0.5:1", Some("")));
-    let asked = |zone: &str, mode: &str| {
-        route("Zn")
-            .ext("__ZONE_NAME", zone)
-            .ext("__ZONE_MODE", mode)
-    };
-    theme.ask("unfiltered", route("Zn"));
-    theme.ask("az1", asked("az1", "true"));
-    theme.ask("az1-plain", asked("az1", "true").version(399));
-    theme.ask(
-        "az1-standard-json",
-        asked("az1", "true")
-            .version(399)
-            .ext("acceptStandardJsonOnly", "true"),
-    );
-    theme.ask("az1-binary", asked("az1", "true").binary());
-    theme.ask("other-case", asked("AZ2", "TRUE"));
-    theme.ask("not-trimmed", asked("az1 ", "true"));
-    theme.ask("mode-false", asked("az1", "false"));
-    theme.ask("mode-odd", asked("az1", "yes"));
-    theme.ask("mode-missing", route("Zn").ext("__ZONE_NAME", "az1"));
-    theme.ask("name-missing", route("Zn").ext("__ZONE_MODE", "true"));
-    theme.ask("name-empty", asked("", "true"));
-    theme.ask("name-blank", asked("  ", "true"));
-    theme.ask("unknown-zone", asked("az9", "true"));
-    theme.ask(
-        "unknown-topic",
-        route("none-such")
-            .ext("__ZONE_NAME", "az1")
-            .ext("__ZONE_MODE", "true"),
-    );
-    theme.ask(
-        "other-codes-unfiltered",
-        Frame::request(206)
-            .ext("__ZONE_NAME", "az1")
-            .ext("__ZONE_MODE", "true"),
-    );
-    theme.on("z4").close("z4");
+    filtered(&mut theme);
+    theme.close("z4");
     theme.settle();
-    theme.ask("nothing-left", asked("az9", "true"));
-    theme
-        .on("z1")
-        .ask("zone-cleared", register("zn-1", 0, "10.5.0.1:1", None));
-    theme.ask("after-clearing", asked("az1", "true"));
-    theme.on("z1").ask(
+    theme.on("z1").ask("nothing-left", zoned("az9", "true"));
+    theme.ask("zone-cleared", register("zn-1", 0, "10.5.0.1:1", None));
+    theme.ask("after-clearing", zoned("az1", "true"));
+    theme.ask(
         "zone-changed",
         register("zn-1", 0, "10.5.0.1:1", Some("az7")),
     );
-    theme.ask("after-change", asked("az7", "true"));
+    theme.ask("after-change", zoned("az7", "true"));
     theme
+}
+
+fn zoned(zone: &str, mode: &str) -> Frame {
+    route("Zn")
+        .ext("__ZONE_NAME", zone)
+        .ext("__ZONE_MODE", mode)
+}
+
+fn filtered(theme: &mut Theme) {
+    let standard = || {
+        zoned("az1", "true")
+            .version(399)
+            .ext("acceptStandardJsonOnly", "true")
+    };
+    let elsewhere = |frame: Frame| frame.ext("__ZONE_NAME", "az1").ext("__ZONE_MODE", "true");
+    for (id, frame) in [
+        ("unfiltered", route("Zn")),
+        ("az1", zoned("az1", "true")),
+        ("az1-plain", zoned("az1", "true").version(399)),
+        ("az1-standard-json", standard()),
+        ("az1-binary", zoned("az1", "true").binary()),
+        ("other-case", zoned("AZ2", "TRUE")),
+        ("not-trimmed", zoned("az1 ", "true")),
+        ("mode-false", zoned("az1", "false")),
+        ("mode-odd", zoned("az1", "yes")),
+        ("mode-missing", route("Zn").ext("__ZONE_NAME", "az1")),
+        ("name-missing", route("Zn").ext("__ZONE_MODE", "true")),
+        ("name-empty", zoned("", "true")),
+        ("name-blank", zoned("  ", "true")),
+        ("unknown-zone", zoned("az9", "true")),
+        ("unknown-topic", elsewhere(route("none-such"))),
+        ("other-codes-unfiltered", elsewhere(Frame::request(206))),
+    ] {
+        theme.ask(id, frame);
+    }
 }
 
 /// Static topics: mappings in a registration and in the route.

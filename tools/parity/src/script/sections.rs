@@ -2,8 +2,8 @@
 
 use super::{Section, Theme};
 use super::{
-    acting, config, errors, framing, header_binary, header_json, hostile, kv, lists, liveness,
-    register, register_body, route, topics_admin, unregister,
+    acting, body_compressed, body_plain, config, errors, framing, header_binary, header_json,
+    hostile, kv, lists, liveness, register, route, topics_admin, unregister,
 };
 
 /// The whole script: one server start for each section.
@@ -12,37 +12,16 @@ use super::{
 #[must_use]
 pub fn sections() -> Vec<Section> {
     vec![
-        section(
-            "wire",
-            &[],
-            vec![
-                framing::theme(),
-                header_json::theme(),
-                header_binary::theme(),
-                errors::theme(),
-                kv::theme(),
-                kv::order(),
-            ],
-        ),
-        section(
-            "routes",
-            &[],
-            vec![
-                lists::theme(),
-                route::theme(),
-                route::zone(),
-                route::static_topics(),
-                topics_admin::permission(),
-                topics_admin::deletion(),
-                topics_admin::registration(),
-                register::theme(),
-                register::updates(),
-            ],
-        ),
+        section("wire", &[], wire()),
+        section("routes", &[], routes()),
         section(
             "bodies",
             &[],
-            vec![unregister::theme(), register_body::theme()],
+            vec![
+                unregister::theme(),
+                body_plain::theme(),
+                body_compressed::theme(),
+            ],
         ),
         section(
             "hostile",
@@ -52,12 +31,7 @@ pub fn sections() -> Vec<Section> {
         section(
             "liveness",
             &[("scanNotActiveBrokerInterval", "500")],
-            vec![
-                liveness::answers(),
-                liveness::connections(),
-                liveness::timeouts(),
-                liveness::idle(),
-            ],
+            liveness_themes(),
         ),
         section(
             "acting",
@@ -84,6 +58,40 @@ pub fn sections() -> Vec<Section> {
             ],
             vec![config::shutdown()],
         ),
+    ]
+}
+
+fn wire() -> Vec<Theme> {
+    vec![
+        framing::theme(),
+        header_json::theme(),
+        header_binary::theme(),
+        errors::theme(),
+        kv::theme(),
+        kv::order(),
+    ]
+}
+
+fn routes() -> Vec<Theme> {
+    vec![
+        lists::theme(),
+        route::theme(),
+        route::zone(),
+        route::static_topics(),
+        topics_admin::permission(),
+        topics_admin::deletion(),
+        topics_admin::registration(),
+        register::theme(),
+        register::updates(),
+    ]
+}
+
+fn liveness_themes() -> Vec<Theme> {
+    vec![
+        liveness::answers(),
+        liveness::connections(),
+        liveness::timeouts(),
+        liveness::idle(),
     ]
 }
 

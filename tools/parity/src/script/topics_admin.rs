@@ -76,116 +76,89 @@ pub(super) fn permission() -> Theme {
 /// 216.
 pub(super) fn deletion() -> Theme {
     let mut theme = Theme::new("delete");
-    let register = |cluster: &str, name: &str, number: u32| {
-        broker(cluster, name, 0, &format!("10.10.0.{number}:1"))
-            .register()
-            .body(topics(1, &["Del1", "Del2", "Del3", "Del4"]).body())
-    };
-    theme.on("a").ask("first", register("dl-1", "dl-a", 1));
-    theme.on("b").ask("second", register("dl-2", "dl-b", 2));
-    theme.ask("without-cluster", delete_topic("Del1"));
-    theme.ask("without-cluster-gone", route("Del1"));
-    theme.ask("empty-cluster", delete_topic("Del2").ext("clusterName", ""));
-    theme.ask("empty-cluster-gone", route("Del2"));
-    theme.ask(
-        "blank-cluster",
-        delete_topic("Del3").ext("clusterName", " "),
-    );
-    theme.ask("blank-cluster-kept", route("Del3"));
-    theme.ask(
-        "unknown-cluster",
-        delete_topic("Del3").ext("clusterName", "nowhere"),
-    );
-    theme.ask("unknown-cluster-kept", route("Del3"));
-    theme.ask(
-        "first-cluster",
-        delete_topic("Del3").ext("clusterName", "dl-1"),
-    );
-    theme.ask("first-cluster-reduced", route("Del3"));
-    theme.ask(
-        "second-cluster",
-        delete_topic("Del3").ext("clusterName", "dl-2"),
-    );
-    theme.ask("second-cluster-gone", route("Del3"));
-    theme.ask(
-        "binary",
-        delete_topic("Del4").ext("clusterName", "dl-2").binary(),
-    );
-    theme.ask("binary-reduced", route("Del4"));
-    theme.ask("unknown-topic", delete_topic("none-such"));
-    theme.ask(
-        "unknown-topic-in-cluster",
-        delete_topic("none-such").ext("clusterName", "dl-1"),
-    );
-    theme.ask("no-topic", Frame::request(216).empty_ext());
-    theme.ask(
-        "no-topic-in-cluster",
-        Frame::request(216).ext("clusterName", "dl-1"),
-    );
-    theme.ask("empty-topic", delete_topic(""));
-    theme.ask("no-ext", Frame::request(216));
-    theme.ask("version-0", delete_topic("none-such").version(0));
-    theme.ask("version-negative", delete_topic("none-such").version(-1));
+    theme.on("a").ask("first", deleter("dl-1", "dl-a", 1));
+    theme.on("b").ask("second", deleter("dl-2", "dl-b", 2));
+    let within = |topic: &str, cluster: &str| delete_topic(topic).ext("clusterName", cluster);
+    for (id, topic, frame) in [
+        ("without-cluster", "Del1", delete_topic("Del1")),
+        ("empty-cluster", "Del2", within("Del2", "")),
+        ("blank-cluster", "Del3", within("Del3", " ")),
+        ("unknown-cluster", "Del3", within("Del3", "nowhere")),
+        ("first-cluster", "Del3", within("Del3", "dl-1")),
+        ("second-cluster", "Del3", within("Del3", "dl-2")),
+        ("binary", "Del4", within("Del4", "dl-2").binary()),
+    ] {
+        theme.ask(id, frame);
+        theme.ask(&format!("{id}-routed"), route(topic));
+    }
+    for (id, frame) in [
+        ("unknown-topic", delete_topic("none-such")),
+        ("unknown-topic-in-cluster", within("none-such", "dl-1")),
+        ("no-topic", Frame::request(216).empty_ext()),
+        (
+            "no-topic-in-cluster",
+            Frame::request(216).ext("clusterName", "dl-1"),
+        ),
+        ("empty-topic", delete_topic("")),
+        ("no-ext", Frame::request(216)),
+        ("version-0", delete_topic("none-such").version(0)),
+        ("version-negative", delete_topic("none-such").version(-1)),
+    ] {
+        theme.ask(id, frame);
+    }
     theme
         .on("a")
-        .ask("master-brings-it-back", register("dl-1", "dl-a", 1));
+        .ask("master-brings-it-back", deleter("dl-1", "dl-a", 1));
     theme.ask("it-is-back", route("Del1"));
     theme.quiet("oneway", delete_topic("Del1").oneway());
     theme.ask("oneway-gone", route("Del1"));
-    theme.on("a").ask(
-        "registration-deletes-on",
-        set("deleteTopicWithBrokerRegistration", "true"),
-    );
-    theme.ask(
-        "smaller-table",
-        broker("dl-1", "dl-a", 0, "10.10.0.1:1")
-            .register()
-            .body(topics(2, &["Del5", "Del4"]).body()),
-    );
+    by_registration(&mut theme);
+    theme
+}
+
+fn deleter(cluster: &str, name: &str, number: u32) -> Frame {
+    let table = topics(1, &["Del1", "Del2", "Del3", "Del4"]);
+    let broker = broker(cluster, name, 0, &format!("10.10.0.{number}:1"));
+    broker.register().body(table.body())
+}
+
+/// With the setting on, a registration deletes what it does not list.
+fn by_registration(theme: &mut Theme) {
+    let smaller = topics(2, &["Del5", "Del4"]).body();
+    let setting = |value: &str| set("deleteTopicWithBrokerRegistration", value);
+    theme
+        .on("b")
+        .ask("second-again", deleter("dl-2", "dl-b", 2));
+    theme
+        .on("a")
+        .ask("registration-deletes-on", setting("true"));
+    theme.ask("smaller-table", deleter("dl-1", "dl-a", 1).body(smaller));
     theme.ask("unlisted-deleted", route("Del2"));
     theme.ask("listed-kept", route("Del4"));
-    theme.ask(
-        "registration-deletes-off",
-        set("deleteTopicWithBrokerRegistration", "false"),
-    );
-    theme
+    theme.ask("registration-deletes-off", setting("false"));
 }
 
 /// 217.
 pub(super) fn registration() -> Theme {
     let mut theme = Theme::new("topic");
-    theme.on("a").ask(
-        "first",
-        broker("tp", "tp-a", 0, "10.11.0.1:1")
-            .register()
-            .body(topics(1, &["TpOld", "TpOther"]).body()),
-    );
-    theme.on("b").ask(
-        "second",
-        broker("tp", "tp-b", 0, "10.11.0.2:1")
-            .register()
-            .body(topics(1, &["TpOld", "TpOther"]).body()),
-    );
-    let queue = |name: &str, perm: i32| {
-        format!(
-            "{{\"brokerName\":\"{name}\",\"perm\":{perm},\"readQueueNums\":3,\"topicSysFlag\":1,\"writeQueueNums\":2}}"
-        )
+    for (number, name) in ["tp-a", "tp-b"].into_iter().enumerate() {
+        let broker = broker("tp", name, 0, &format!("10.11.0.{number}:1"));
+        let table = topics(1, &["TpOld", "TpOther"]);
+        theme
+            .on(name)
+            .ask(name, broker.register().body(table.body()));
+    }
+    let with_ids = "{\"brokerDatas\":[{\"brokerAddrs\":{0:\"x:1\"},\"brokerName\":\"tp-a\"}],\"queueDatas\":[]}";
+    let on = |names: &[&str]| {
+        let queues: Vec<String> = names.iter().map(|name| queue(name, 6)).collect();
+        body(&queues.join(","))
     };
-    let body = |queues: &str| {
-        format!("{{\"brokerDatas\":[],\"filterServerTable\":{{}},\"queueDatas\":[{queues}]}}")
-    };
-    let register = |topic: &str, body: String| Frame::request(217).ext("topic", topic).body(body);
-    let cases = [
-        ("new", body(&queue("tp-a", 6))),
-        (
-            "new-on-two",
-            body(&format!("{},{}", queue("tp-a", 6), queue("tp-b", 4))),
-        ),
-        ("new-on-unknown", body(&queue("tp-x", 6))),
-        (
-            "new-unknown-second",
-            body(&format!("{},{}", queue("tp-a", 6), queue("tp-x", 6))),
-        ),
+    for (id, body) in [
+        ("new", on(&["tp-a"])),
+        ("new-on-two", on(&["tp-a", "tp-b"])),
+        ("new-on-unknown", on(&["tp-x"])),
+        ("new-unknown-first", on(&["tp-x", "tp-a"])),
+        ("new-unknown-second", on(&["tp-a", "tp-x"])),
         ("no-queues", body("")),
         ("no-numbers", body("{\"brokerName\":\"tp-a\"}")),
         ("no-broker-name", body("{\"perm\":6}")),
@@ -195,58 +168,61 @@ pub(super) fn registration() -> Theme {
         ("null-body", "null".to_owned()),
         ("text-body", "hello".to_owned()),
         ("list-body", "[]".to_owned()),
-        ("cut-body", body(&queue("tp-a", 6))[..40].to_owned()),
+        ("cut-body", on(&["tp-a"])[..40].to_owned()),
         ("empty-body", String::new()),
         ("odd-numbers", body(&queue("tp-a", -5))),
         (
             "unquoted-ids",
-            format!(
-                "{{\"brokerDatas\":[{{\"brokerAddrs\":{{0:\"x:1\"}},\"brokerName\":\"tp-a\"}}],\"queueDatas\":[{}]}}",
-                queue("tp-a", 6)
-            ),
+            with_ids.replace("[]", &format!("[{}]", queue("tp-a", 6))),
         ),
-    ];
-    for (id, body) in cases {
+    ] {
         let topic = format!("Tp-{id}");
-        theme.ask(id, register(&topic, body));
+        theme.ask(id, register_topic(&topic, body));
         theme.ask(&format!("{id}-routed"), route(&topic));
     }
-    theme.ask("existing", register("TpOld", body(&queue("tp-a", 4))));
+    existing(&mut theme);
+    topic_arguments(&mut theme);
+    theme
+}
+
+/// A queue of the broker.
+fn queue(name: &str, perm: i32) -> String {
+    format!(
+        "{{\"brokerName\":\"{name}\",\"perm\":{perm},\"readQueueNums\":3,\"topicSysFlag\":1,\"writeQueueNums\":2}}"
+    )
+}
+
+/// A route of the queues, as a broker sends it.
+fn body(queues: &str) -> String {
+    format!("{{\"brokerDatas\":[],\"filterServerTable\":{{}},\"queueDatas\":[{queues}]}}")
+}
+
+fn register_topic(topic: &str, body: String) -> Frame {
+    Frame::request(217).ext("topic", topic).body(body)
+}
+
+fn existing(theme: &mut Theme) {
+    theme.ask("existing", register_topic("TpOld", body(&queue("tp-a", 4))));
     theme.ask("existing-routed", route("TpOld"));
+    let second_unknown = format!("{},{}", queue("tp-b", 4), queue("tp-x", 6));
     theme.ask(
         "existing-unknown-second",
-        register(
-            "TpOld",
-            body(&format!("{},{}", queue("tp-b", 4), queue("tp-x", 6))),
-        ),
+        register_topic("TpOld", body(&second_unknown)),
     );
     theme.ask("existing-unknown-second-routed", route("TpOld"));
-    theme.ask(
-        "no-topic",
-        Frame::request(217)
-            .empty_ext()
-            .body(body(&queue("tp-a", 6))),
-    );
-    theme.ask("no-ext", Frame::request(217).body(body(&queue("tp-a", 6))));
-    theme.ask("empty-topic", register("", body(&queue("tp-a", 6))));
+}
+
+fn topic_arguments(theme: &mut Theme) {
+    let good = body(&queue("tp-a", 6));
+    let on = |topic: &str| register_topic(topic, good.clone());
+    theme.ask("no-topic", on("").no_ext().empty_ext());
+    theme.ask("no-ext", on("").no_ext());
+    theme.ask("empty-topic", on(""));
     theme.ask("empty-topic-routed", route(""));
-    theme.ask(
-        "binary",
-        register("Tp-binary", body(&queue("tp-a", 6))).binary(),
-    );
+    theme.ask("binary", on("Tp-binary").binary());
     theme.ask("binary-routed", route("Tp-binary"));
-    theme.ask(
-        "version-0",
-        register("Tp-0", body(&queue("tp-a", 6))).version(0),
-    );
-    theme.ask(
-        "version-negative",
-        register("Tp-0", body(&queue("tp-a", 6))).version(-1),
-    );
-    theme.quiet(
-        "oneway",
-        register("Tp-oneway", body(&queue("tp-a", 6))).oneway(),
-    );
+    theme.ask("version-0", on("Tp-0").version(0));
+    theme.ask("version-negative", on("Tp-0").version(-1));
+    theme.quiet("oneway", on("Tp-oneway").oneway());
     theme.ask("oneway-routed", route("Tp-oneway"));
-    theme
 }
