@@ -285,6 +285,10 @@ fn proxy(theme: &mut Theme) {
         after(&[&signature[..], &[0x31, 0x11, 0, 0]].concat()),
     );
     theme.unfinished("proxy-v2-unfinished", [&signature[..], &tcp4[..6]].concat());
+    let hello = client_hello();
+    let line = b"PROXY TCP4 10.1.2.3 10.0.0.1 40000 9876\r\n";
+    theme.raw("proxy-v1-tls", [&line[..], &hello].concat());
+    theme.raw("proxy-v2-tls", [&signature[..], &tcp4[..], &hello].concat());
     theme.unfinished("ten-byte-frame", frame_bytes(0, b"{}", b""));
     theme.raw("twelve-byte-frame", frame_bytes(0, b"{}  ", b""));
 }
