@@ -175,12 +175,25 @@ fn difference(record: &Record, whose: &str, expected: &Observed) -> String {
             got.get(key).unwrap_or(&none),
         );
         if wanted != got {
-            let lines =
+            let (wanted, got) = (lines_without(wanted, got), lines_without(got, wanted));
+            let member =
                 format!("\n  {key}\n    expected  {wanted}   ({whose})\n    got       {got}");
-            text.push_str(&lines);
+            text.push_str(&member);
         }
     }
     text
+}
+
+/// Of a long text, the lines the other one has not.
+fn lines_without(text: &str, other: &str) -> String {
+    if text.lines().count() < 5 {
+        return text.to_owned();
+    }
+    let others: Vec<&str> = other.lines().collect();
+    text.lines()
+        .filter(|line| !others.contains(line))
+        .collect::<Vec<_>>()
+        .join("\n              ")
 }
 
 /// An observation of another kind than expected is shown whole.
@@ -212,7 +225,10 @@ fn codecs(sections: &[Section]) -> BTreeMap<&str, Vec<Codec>> {
     steps
         .map(|step| {
             let codecs = match &step.action {
-                Action::Ask(frame) | Action::Quiet(frame) | Action::Until(frame, _) => {
+                Action::Ask(frame)
+                | Action::Lines(frame, _)
+                | Action::Quiet(frame)
+                | Action::Until(frame, _) => {
                     vec![frame.codec]
                 }
                 Action::Pipeline(frames) | Action::Repeat(_, frames) => {

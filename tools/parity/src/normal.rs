@@ -4,7 +4,7 @@
 //! |---|---|
 //! | opaque | `<echoed>`, or `<other>` when it is not the request's |
 //! | version of the server | `<own>` |
-//! | text of a Java exception in a remark | `<exception>` |
+//! | text of a Java exception in a remark | `<some text>` |
 //! | addresses of the test's listeners | `@name@` |
 //! | order of sets and of unsorted maps | sorted by text, or by number |
 //! | a timestamp of today | `<now>` |

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::frame::Codec;
 
 /// What stands for the text of a Java exception: any text at all matches it.
-pub const SOME_TEXT: &str = "<exception>";
+pub const SOME_TEXT: &str = "<some text>";
 
 /// One observation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

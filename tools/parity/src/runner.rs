@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::frame::Frame;
 use crate::launch::{Launcher, Pace, Server};
 use crate::normal::{Names, normalise};
-use crate::observed::{Observed, Record, Report, SectionRecord};
+use crate::observed::{Answer, Observed, Record, Report, SectionRecord};
 use crate::reply::Reply;
 use crate::script::{Action, RAW_OPAQUE, Section, Step, Wanted, Watch, build};
 
@@ -130,6 +130,7 @@ impl Runner {
         let name = step.connection.as_str();
         match &step.action {
             Action::Ask(frame) => self.ask(name, frame).map(Some),
+            Action::Lines(frame, keys) => self.lines(name, frame, keys).map(Some),
             Action::Quiet(frame) => self.quiet(name, frame).map(Some),
             Action::Pipeline(frames) => self.pipeline(name, frames).map(Some),
             Action::Until(frame, wanted) => self.until(name, frame, wanted).map(Some),
@@ -198,6 +199,16 @@ impl Runner {
             self.connections.remove(name);
         }
         Ok(observed)
+    }
+
+    fn lines(&mut self, name: &str, frame: &Frame, keys: &[&str]) -> Result<Observed> {
+        Ok(match self.ask(name, frame)? {
+            Observed::Reply(answer) => {
+                let body = answer.body.as_deref().map(|body| only_lines(body, keys));
+                Observed::Reply(Answer { body, ..answer })
+            }
+            other => other,
+        })
     }
 
     fn quiet(&mut self, name: &str, frame: &Frame) -> Result<Observed> {
@@ -476,6 +487,14 @@ fn is_wanted(wanted: &Wanted, observed: &Observed) -> bool {
         Wanted::BodyWith(text) => body.contains(text),
         Wanted::BodyWithout(text) => !body.contains(text),
     }
+}
+
+fn only_lines(text: &str, keys: &[&str]) -> String {
+    let is_wanted = |line: &&str| keys.contains(&line.split('=').next().unwrap_or_default());
+    text.split('\n')
+        .filter(is_wanted)
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 fn foreign(bytes: &[u8]) -> Observed {

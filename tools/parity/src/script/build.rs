@@ -394,3 +394,13 @@ pub fn header(members: &str) -> String {
     );
     text
 }
+
+/// A step's id for a value that may be empty or have blanks.
+#[must_use]
+pub fn id_of(value: &str) -> String {
+    if value.is_empty() {
+        "empty".to_owned()
+    } else {
+        value.replace(' ', "blank-")
+    }
+}

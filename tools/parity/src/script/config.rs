@@ -12,153 +12,186 @@ fn update(text: &str) -> Frame {
     Frame::request(318).empty_ext().body(text)
 }
 
+/// The setting most steps change: it has no effect while the server runs.
+const SHUTDOWN: &str = "shutdownWaitTimeSeconds";
+const ENVIRONMENT: &str = "productEnvName";
+
+/// Key and value, by id: values good and bad.
+const VALUES: [(&str, &str, &str); 24] = [
+    ("int", SHUTDOWN, "31"),
+    ("int-text", SHUTDOWN, "abc"),
+    ("int-empty", SHUTDOWN, ""),
+    ("int-overflow", SHUTDOWN, "99999999999"),
+    ("int-decimal", SHUTDOWN, "1.0"),
+    ("int-plus", SHUTDOWN, "+32"),
+    ("int-negative", SHUTDOWN, "-5"),
+    ("int-blank-after", SHUTDOWN, "33 "),
+    ("long", "scanNotActiveBrokerInterval", "5001"),
+    ("long-text", "scanNotActiveBrokerInterval", "x"),
+    ("long-zero", "scanNotActiveBrokerInterval", "0"),
+    ("boolean-upper-case", "orderMessageEnable", "TRUE"),
+    ("boolean-text", "orderMessageEnable", "yes"),
+    ("boolean-blank-after", "orderMessageEnable", "true "),
+    ("string", ENVIRONMENT, "env-ä"),
+    ("string-blanks", ENVIRONMENT, "  a b  "),
+    ("string-empty", ENVIRONMENT, ""),
+    ("string-escape", ENVIRONMENT, "\\u4e2d\\\\x"),
+    ("listen-port", "listenPort", "1"),
+    ("listen-port-odd", "listenPort", "-1"),
+    ("bind-address", "bindAddress", "256.1.1.1"),
+    ("worker-threads", "serverWorkerThreads", "-3"),
+    ("extra-key", "extraKey", "changed"),
+    ("unknown-key", "noSuchKey", "1"),
+];
+
+/// Forms of a properties text.
+const SYNTAX: [(&str, &str); 19] = [
+    ("other-case", "ShutdownWaitTimeSeconds=34"),
+    ("class", "class=x"),
+    (
+        "two-keys",
+        "shutdownWaitTimeSeconds=41\nwaitSecondsForService=46\n",
+    ),
+    ("no-line-end", "shutdownWaitTimeSeconds=42"),
+    ("colon", "shutdownWaitTimeSeconds:43"),
+    ("blank", "shutdownWaitTimeSeconds 44"),
+    ("blanks-around", "  shutdownWaitTimeSeconds  =  45"),
+    ("comments", "# a=b\n! c=d\nshutdownWaitTimeSeconds=46\n"),
+    ("continuation", "shutdownWait\\\nTimeSeconds=4\\\n  7\n"),
+    (
+        "carriage-returns",
+        "shutdownWaitTimeSeconds=48\r\nwaitSecondsForService=47\r\n",
+    ),
+    (
+        "twice",
+        "shutdownWaitTimeSeconds=1\nshutdownWaitTimeSeconds=49\n",
+    ),
+    ("escaped-key", "shutdownWaitTime\\u0053econds=50"),
+    ("key-alone", "shutdownWaitTimeSeconds"),
+    ("empty-key", "=5"),
+    ("broken-escape", "a=\\u12"),
+    (
+        "broken-escape-after-good",
+        "shutdownWaitTimeSeconds=51\nproductEnvName=\\uzzzz",
+    ),
+    ("json", "{\"shutdownWaitTimeSeconds\":52}"),
+    ("blank-lines", "\n \n\t\n"),
+    ("nul", "shutdownWaitTimeSeconds=53\0"),
+];
+
+/// Ways to name a listed key.
+const LISTED: [(&str, &str); 12] = [
+    ("configBlackList", "configBlackList=/x"),
+    ("configStorePath", "configStorePath=/x"),
+    ("kvConfigPath", "kvConfigPath=/x"),
+    ("rocketmqHome", "rocketmqHome=/x"),
+    (
+        "among-others",
+        "shutdownWaitTimeSeconds=61\nkvConfigPath=/x\n",
+    ),
+    ("escaped", "kvConfigP\\u0061th=/x"),
+    ("colon", "kvConfigPath:/x"),
+    ("blank", "kvConfigPath /x"),
+    ("leading-blanks", "   kvConfigPath=/x"),
+    ("no-value", "kvConfigPath"),
+    ("comment", "#kvConfigPath=/x"),
+    ("other-case", "KvConfigPath=/x"),
+];
+
+/// Control characters in a value: a line break would be another line of the file.
+const CONTROLS: [(&str, &str); 6] = [
+    ("line-break", "productEnvName=a\\nkvConfigPath=/y"),
+    ("carriage-return", "productEnvName=a\\rkvConfigPath=/y"),
+    (
+        "escaped-line-break",
+        "productEnvName=a\\u000akvConfigPath=/y",
+    ),
+    ("tab", "productEnvName=a\\tb"),
+    ("control", "productEnvName=a\\u0001b"),
+    ("delete", "productEnvName=a\\u007fb"),
+];
+
 pub(super) fn theme() -> Theme {
     let mut theme = Theme::new("config");
-    theme.ask("as-started", show());
-    theme.ask("show-binary", show().binary());
-    for version in [0, 399, 10_000, -1] {
-        theme.ask(&format!("show-version-{version}"), show().version(version));
-    }
-    theme.ask("show-with-ext-and-body", show().ext("a", "b").body("c"));
-    theme.quiet("show-oneway", show().oneway());
-    values(&mut theme);
-    syntax(&mut theme);
-    black_list(&mut theme);
-    line_breaks(&mut theme);
-    theme.ask("at-last", show());
-    theme
-}
-
-fn values(theme: &mut Theme) {
+    showing(&mut theme);
     theme.ask("no-body", Frame::request(318));
     theme.ask("empty-ext", Frame::request(318).empty_ext());
     theme.ask("blank-body", update(" \n"));
-    for (id, key, value) in [
-        ("int", "shutdownWaitTimeSeconds", "31"),
-        ("int-text", "shutdownWaitTimeSeconds", "abc"),
-        ("int-empty", "shutdownWaitTimeSeconds", ""),
-        ("int-overflow", "shutdownWaitTimeSeconds", "99999999999"),
-        ("int-decimal", "shutdownWaitTimeSeconds", "1.0"),
-        ("int-plus", "shutdownWaitTimeSeconds", "+32"),
-        ("int-negative", "shutdownWaitTimeSeconds", "-5"),
-        ("int-blank-after", "shutdownWaitTimeSeconds", "33 "),
-        ("long", "scanNotActiveBrokerInterval", "5001"),
-        ("long-text", "scanNotActiveBrokerInterval", "x"),
-        ("boolean-upper-case", "orderMessageEnable", "TRUE"),
-        ("boolean-text", "orderMessageEnable", "yes"),
-        ("boolean-blank-after", "orderMessageEnable", "true "),
-        ("string", "productEnvName", "env-ä"),
-        ("string-blanks", "productEnvName", "  a b  "),
-        ("string-empty", "productEnvName", ""),
-        ("string-escape", "productEnvName", "\\u4e2d\\\\x"),
-        ("unknown-key", "noSuchKey", "1"),
-        ("other-case", "ShutdownWaitTimeSeconds", "34"),
-        ("listen-port", "listenPort", "1"),
-        ("listen-port-odd", "listenPort", "-1"),
-        ("bind-address", "bindAddress", "256.1.1.1"),
-        ("worker-threads", "serverWorkerThreads", "-3"),
-        ("class", "class", "x"),
-    ] {
+    theme.ask(
+        "good-change",
+        update("orderMessageEnable=true\nshutdownWaitTimeSeconds=29\n"),
+    );
+    theme.ask("after-good-change", show());
+    for (id, key, value) in VALUES {
         theme.ask(id, set(key, value));
-        theme.ask(&format!("{id}-shown"), show());
+        theme.lines(&format!("{id}-shown"), show(), &[key]);
     }
-    theme.ask("bind-address-back", set("bindAddress", "127.0.0.1"));
-    theme.ask("binary", set("shutdownWaitTimeSeconds", "35").binary());
-    theme.quiet("oneway", set("shutdownWaitTimeSeconds", "36").oneway());
-    theme.ask("version-0", set("shutdownWaitTimeSeconds", "37").version(0));
-    theme.ask(
-        "version-negative",
-        set("shutdownWaitTimeSeconds", "38").version(-1),
+    for (id, text) in SYNTAX {
+        theme.ask(id, update(text));
+        theme.lines(
+            &format!("{id}-shown"),
+            show(),
+            &[SHUTDOWN, "waitSecondsForService"],
+        );
+    }
+    senders(&mut theme);
+    for (id, text) in LISTED {
+        theme.ask(&format!("listed-{id}"), update(text));
+    }
+    theme.ask("listed-binary", set("kvConfigPath", "/x").binary());
+    theme.quiet("listed-oneway", set("kvConfigPath", "/x").oneway());
+    theme.lines(
+        "listed-shown",
+        show(),
+        &["kvConfigPath", "configBlackList", SHUTDOWN],
     );
-    theme.ask("then-shown", show());
+    for (id, text) in CONTROLS {
+        theme.ask(&format!("{id}-before"), set(ENVIRONMENT, "center"));
+        theme.ask(id, update(text));
+        theme.lines(
+            &format!("{id}-shown"),
+            show(),
+            &[ENVIRONMENT, "kvConfigPath"],
+        );
+    }
+    theme
 }
 
-fn syntax(theme: &mut Theme) {
-    for (id, text) in [
-        (
-            "two-keys",
-            "shutdownWaitTimeSeconds=41\nwaitSecondsForService=46\n",
-        ),
-        ("no-line-end", "shutdownWaitTimeSeconds=42"),
-        ("colon", "shutdownWaitTimeSeconds:43"),
-        ("blank", "shutdownWaitTimeSeconds 44"),
-        ("blanks-around", "  shutdownWaitTimeSeconds  =  45"),
-        ("comments", "# a=b\n! c=d\nshutdownWaitTimeSeconds=46\n"),
-        ("continuation", "shutdownWait\\\nTimeSeconds=4\\\n  7\n"),
-        (
-            "carriage-returns",
-            "shutdownWaitTimeSeconds=48\r\nwaitSecondsForService=47\r\n",
-        ),
-        (
-            "twice",
-            "shutdownWaitTimeSeconds=1\nshutdownWaitTimeSeconds=49\n",
-        ),
-        ("escaped-key", "shutdownWaitTime\\u0053econds=50"),
-        ("key-alone", "shutdownWaitTimeSeconds"),
-        ("empty-key", "=5"),
-        ("broken-escape", "a=\\u12"),
-        (
-            "broken-escape-in-known-key",
-            "shutdownWaitTimeSeconds=51\nproductEnvName=\\uzzzz",
-        ),
-        ("json", "{\"shutdownWaitTimeSeconds\":52}"),
-        ("nul", "shutdownWaitTimeSeconds=53\0"),
-    ] {
-        theme.ask(id, update(text));
-        theme.ask(&format!("{id}-shown"), show());
+fn showing(theme: &mut Theme) {
+    theme.ask("as-started", show());
+    let both = [SHUTDOWN, ENVIRONMENT];
+    theme.lines("show-binary", show().binary(), &both);
+    for version in [0, 399, 10_000, -1] {
+        theme.lines(
+            &format!("show-version-{version}"),
+            show().version(version),
+            &both,
+        );
     }
-    theme.ask(
-        "invalid-utf8",
-        update("").body(b"productEnvName=a\xFFb".to_vec()),
+    theme.lines(
+        "show-with-ext-and-body",
+        show().ext("a", "b").body("c"),
+        &both,
     );
-    theme.ask("invalid-utf8-shown", show());
+    theme.quiet("show-oneway", show().oneway());
 }
 
-fn black_list(theme: &mut Theme) {
-    for key in [
-        "configBlackList",
-        "configStorePath",
-        "kvConfigPath",
-        "rocketmqHome",
-    ] {
-        theme.ask(&format!("black-{key}"), set(key, "/x"));
-    }
-    for (id, text) in [
+fn senders(theme: &mut Theme) {
+    let changes = [
+        ("binary", set(SHUTDOWN, "55").binary()),
+        ("version-0", set(SHUTDOWN, "57").version(0)),
+        ("version-negative", set(SHUTDOWN, "58").version(-1)),
         (
-            "black-among-others",
-            "shutdownWaitTimeSeconds=61\nkvConfigPath=/x\n",
+            "invalid-utf8",
+            update("").body(b"productEnvName=a\xFFb".to_vec()),
         ),
-        ("black-escaped", "kvConfigP\\u0061th=/x"),
-        ("black-colon", "kvConfigPath:/x"),
-        ("black-blank", "kvConfigPath /x"),
-        ("black-leading-blanks", "   kvConfigPath=/x"),
-        ("black-no-value", "kvConfigPath"),
-        ("black-comment", "#kvConfigPath=/x"),
-        ("black-other-case", "KvConfigPath=/x"),
-    ] {
-        theme.ask(id, update(text));
+    ];
+    for (id, frame) in changes {
+        theme.ask(id, frame);
+        theme.lines(&format!("{id}-shown"), show(), &[SHUTDOWN, ENVIRONMENT]);
     }
-    theme.ask("black-binary", set("kvConfigPath", "/x").binary());
-    theme.quiet("black-oneway", set("kvConfigPath", "/x").oneway());
-    theme.ask("black-shown", show());
-}
-
-/// A line break in a value would be another line of the file.
-fn line_breaks(theme: &mut Theme) {
-    for (id, text) in [
-        ("line-break", "productEnvName=a\\nkvConfigPath=/y"),
-        ("carriage-return", "productEnvName=a\\rkvConfigPath=/y"),
-        (
-            "escaped-line-break",
-            "productEnvName=a\\u000akvConfigPath=/y",
-        ),
-        ("tab", "productEnvName=a\\tb"),
-        ("control", "productEnvName=a\\u0001b"),
-    ] {
-        theme.ask(id, update(text));
-        theme.ask(&format!("{id}-shown"), show());
-        theme.ask(&format!("{id}-back"), set("productEnvName", "center"));
-    }
+    theme.quiet("oneway", set(SHUTDOWN, "56").oneway());
+    theme.lines("oneway-shown", show(), &[SHUTDOWN]);
 }
 
 /// A name server that waits before it serves routes. The first theme of its section: once a route was served, it
@@ -180,7 +213,7 @@ pub(super) fn waiting() -> Theme {
     theme.ask("wait-no-longer", set("waitSecondsForService", "0"));
     theme.ask("unknown-topic-served", route("none-such"));
     theme.ask("served", route("Wt1"));
-    theme.ask("wait-again", set("waitSecondsForService", "100000"));
+    theme.ask("wait-again", set("waitSecondsForService", "3600"));
     theme.ask("after-waiting-again", route("Wt1"));
     theme.ask("do-not-wait", set("needWaitForService", "false"));
     theme.ask("without-waiting", route("Wt1"));

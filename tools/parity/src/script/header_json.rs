@@ -195,6 +195,9 @@ fn numbers(theme: &mut Theme) {
         ("code-nan", "NaN"),
         ("code-undefined", "undefined"),
         ("code-above-int", "4294967397"),
+        ("code-int-max-plus-1", "2147483648"),
+        ("code-2-to-32", "4294967296"),
+        ("code-above-int-as-text", "\"4294967397\""),
         ("code-above-long", "18446744073709551717"),
         ("code-negative", "-101"),
     ] {

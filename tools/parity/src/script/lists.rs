@@ -101,7 +101,7 @@ fn arguments(theme: &mut Theme) {
         Frame::request(224).ext("cluster", "ls-2"),
     );
     theme.ask("224-unknown", Frame::request(224).ext("cluster", "nowhere"));
-    theme.ask("224-empty", Frame::request(224).ext("cluster", ""));
+    theme.ask("224-empty-name", Frame::request(224).ext("cluster", ""));
     theme.ask("224-other-case", Frame::request(224).ext("cluster", "LS"));
     theme.ask(
         "224-wrong-field",

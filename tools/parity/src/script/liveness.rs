@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use super::build::{Broker, broker, data_version, members, route, set, state_version, topics};
+use super::build::{
+    Broker, broker, data_version, id_of, members, route, set, state_version, topics,
+};
 use super::{Theme, Wanted};
 use crate::frame::Frame;
 
@@ -182,7 +184,7 @@ fn odd_timeouts(theme: &mut Theme) {
         .into_iter()
         .enumerate()
     {
-        let name = format!("odd{value}");
+        let name = format!("odd-{}", id_of(value));
         let broker = broker("tm", &name, 0, &format!("10.13.1.{number}:1"));
         theme.on(&name).ask(
             &format!("{name}-joins"),
@@ -199,7 +201,11 @@ fn odd_timeouts(theme: &mut Theme) {
         .on("client")
         .until("shown-expires", Wanted::Code(17), route("shown-T"));
     for value in ["0", "-1", "abc", "9223372036854775807", ""] {
-        routed(theme, &format!("odd{value}-then"), &format!("odd{value}"));
+        routed(
+            theme,
+            &format!("odd-{}-then", id_of(value)),
+            &format!("odd-{}", id_of(value)),
+        );
     }
 }
 

@@ -69,6 +69,8 @@ pub struct Step {
 pub enum Action {
     /// Sends one request and takes what comes back.
     Ask(Frame),
+    /// Sends one request, and looks only at those lines of the body that begin with one of these keys.
+    Lines(Frame, Vec<&'static str>),
     /// Sends one request that should stay unanswered, and sees that the connection still serves.
     Quiet(Frame),
     /// Sends several requests at once.
@@ -154,6 +156,11 @@ impl Theme {
     /// One request, and whatever comes back.
     pub fn ask(&mut self, id: &str, frame: Frame) {
         self.add(id, Action::Ask(frame));
+    }
+
+    /// One request whose body is a list of properties, of which only these matter.
+    pub fn lines(&mut self, id: &str, frame: Frame, keys: &[&'static str]) {
+        self.add(id, Action::Lines(frame, keys.to_vec()));
     }
 
     /// One request that stays unanswered.
@@ -265,6 +272,7 @@ impl Action {
     pub fn describe(&self) -> String {
         match self {
             Action::Ask(frame) => frame.describe(),
+            Action::Lines(frame, keys) => format!("{} (only {keys:?})", frame.describe()),
             Action::Quiet(frame) => format!("(no answer expected) {}", frame.describe()),
             Action::Until(frame, wanted) => format!("(until {wanted:?}) {}", frame.describe()),
             Action::Pipeline(frames) => frames

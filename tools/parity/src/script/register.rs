@@ -3,7 +3,9 @@
 //! Every broker has a connection of its own: the original forgets only one broker of a closed connection.
 
 use super::Theme;
-use super::build::{Broker, broker, clusters, crc, members, route, state_version, topics, wipe};
+use super::build::{
+    Broker, broker, clusters, crc, id_of, members, route, state_version, topics, wipe,
+};
 use crate::frame::Frame;
 
 pub(super) fn theme() -> Theme {
@@ -251,15 +253,15 @@ fn fields(theme: &mut Theme) {
     );
     for value in ["true", "TRUE", "yes", "", "1"] {
         theme.ask(
-            &format!("acting-{value}"),
+            &format!("acting-{}", id_of(value)),
             base().with("enableActingMaster", value),
         );
-        theme.ask(&format!("acting-{value}-shown"), route("RegF"));
+        theme.ask(&format!("acting-{}-shown", id_of(value)), route("RegF"));
     }
     for value in ["0", "-1", "abc", "", "9223372036854775807", "1.5"] {
         theme.on(&format!("hb{value}"));
         theme.ask(
-            &format!("timeout-{value}"),
+            &format!("timeout-{}", id_of(value)),
             named(41)
                 .register()
                 .with("heartbeatTimeoutMillis", value)

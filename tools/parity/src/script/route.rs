@@ -1,7 +1,7 @@
 //! GET_ROUTEINFO_BY_TOPIC (105): dialects by version, odd topics, zones, static topics.
 
 use super::Theme;
-use super::build::{broker, route, topics};
+use super::build::{Broker, broker, id_of, route, topics};
 use crate::frame::Frame;
 
 /// The versions at which something changes, and some beyond.
@@ -55,7 +55,7 @@ pub(super) fn theme() -> Theme {
 fn standard_json(theme: &mut Theme) {
     for value in ["true", "TRUE", "True", "false", "yes", "1", "", " true"] {
         theme.ask(
-            &format!("standard-json-{value}"),
+            &format!("standard-json-{}", id_of(value)),
             route("RtA")
                 .ext("acceptStandardJsonOnly", value)
                 .version(317),
@@ -223,20 +223,12 @@ pub(super) fn static_topics() -> Theme {
     theme.ask("negative-epoch-strict", route("StT"));
     theme.ask("of-other-broker", register(5, "st-b", 1));
     theme.ask("of-other-broker-routed", route("StT"));
-    let odd = "{\"bname\":\"st-a\",\"currIdMap\":{\"3\":\"4\",\"-1\":null},\"unknown\":1,\"totalQueues\":\"8\"}";
-    theme.ask(
-        "odd-mapping",
-        master
-            .register()
-            .body(topics(6, &["StT"]).mapping("StT", odd).body()),
-    );
-    theme.ask("odd-mapping-routed", route("StT"));
-    theme.ask("odd-mapping-routed-plain", route("StT").version(399));
+    odd_mappings(&mut theme, &master);
     let without_topic = mapping("st-a", 1);
     theme.ask(
         "mapping-without-topic",
         master.register().body(
-            topics(7, &["StU"])
+            topics(20, &["StU"])
                 .mapping("StGhost", &without_topic)
                 .body(),
         ),
@@ -248,8 +240,47 @@ pub(super) fn static_topics() -> Theme {
     theme.on("m").ask("broker-left", route("StT"));
     theme.ask(
         "broker-returns-without-mapping",
-        master.register().body(topics(8, &["StT", "StU"]).body()),
+        master.register().body(topics(21, &["StT", "StU"]).body()),
     );
     theme.ask("mapping-after-return", route("StT"));
     theme
+}
+
+/// Mappings no broker sends, each for a topic of its own.
+fn odd_mappings(theme: &mut Theme, master: &Broker) {
+    for (counter, (id, mapping)) in (6..).zip([
+        (
+            "text-numbers",
+            r#"{"bname":"st-a","currIdMap":{"3":"4"},"totalQueues":"8"}"#,
+        ),
+        (
+            "null-id",
+            r#"{"bname":"st-a","currIdMap":{"3":null},"totalQueues":8}"#,
+        ),
+        (
+            "negative-id",
+            r#"{"bname":"st-a","currIdMap":{"-1":2},"totalQueues":8}"#,
+        ),
+        (
+            "text-id",
+            r#"{"bname":"st-a","currIdMap":{"x":2},"totalQueues":8}"#,
+        ),
+        ("no-ids", r#"{"bname":"st-a","totalQueues":8}"#),
+        (
+            "null-ids",
+            r#"{"bname":"st-a","currIdMap":null,"totalQueues":8}"#,
+        ),
+        (
+            "unknown-member",
+            r#"{"bname":"st-a","currIdMap":{0:0},"odd":[1],"totalQueues":8}"#,
+        ),
+        ("null-mapping", "null"),
+        ("list-mapping", "[]"),
+    ]) {
+        let topic = format!("St-{id}");
+        let table = topics(counter, &[&topic, "StU"]).mapping(&topic, mapping);
+        theme.ask(&format!("odd-{id}"), master.register().body(table.body()));
+        theme.ask(&format!("odd-{id}-strict"), route(&topic));
+        theme.ask(&format!("odd-{id}-plain"), route(&topic).version(399));
+    }
 }

@@ -45,7 +45,7 @@ pub fn sections() -> Vec<Section> {
             "config",
             &[
                 ("needWaitForService", "true"),
-                ("waitSecondsForService", "100000"),
+                ("waitSecondsForService", "3600"),
                 ("extraKey", "kept"),
             ],
             vec![config::waiting(), config::theme()],
