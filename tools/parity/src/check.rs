@@ -184,16 +184,24 @@ fn difference(record: &Record, whose: &str, expected: &Observed) -> String {
     text
 }
 
-/// Of a long text, the lines the other one has not.
+/// Of a text of many lines, those the other one has not; of a long line, the part around the first difference.
 fn lines_without(text: &str, other: &str) -> String {
-    if text.lines().count() < 5 {
+    const LONG: usize = 240;
+    if text.lines().count() >= 5 {
+        let others: Vec<&str> = other.lines().collect();
+        let missing: Vec<&str> = text.lines().filter(|line| !others.contains(line)).collect();
+        return missing.join("\n              ");
+    }
+    let equal = text
+        .chars()
+        .zip(other.chars())
+        .take_while(|(one, other)| one == other)
+        .count();
+    if text.chars().count() <= LONG || equal < LONG / 3 {
         return text.to_owned();
     }
-    let others: Vec<&str> = other.lines().collect();
-    text.lines()
-        .filter(|line| !others.contains(line))
-        .collect::<Vec<_>>()
-        .join("\n              ")
+    let part: String = text.chars().skip(equal - LONG / 3).take(LONG).collect();
+    format!("…{part}… (character {equal} differs)")
 }
 
 /// An observation of another kind than expected is shown whole.

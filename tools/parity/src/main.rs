@@ -14,6 +14,7 @@ usage: parity record --oracle RELEASE        record a Java release's golden file
        parity check --server PATH            compare ours with the golden file and the deviations
        parity compare --oracle RELEASE --server PATH   compare ours with a running Java server
        parity differences --oracle RELEASE   list the steps a release answers differently from 5.3.3
+       parity report --server PATH           print what ours answers, in the golden files' form
        parity list                           list the steps
 options: --section NAME  only this section (record then writes nothing, but prints)
          --work FOLDER   where jars and server folders go (default target/parity)";
@@ -45,6 +46,7 @@ fn run(arguments: &[String]) -> Result<ExitCode> {
     match command.as_str() {
         "record" => record(&options, &sections),
         "check" => check_ours(&options, &sections),
+        "report" => report_ours(&options, &sections),
         "compare" => compare(&options, &sections),
         "differences" => {
             let (one, other) = (golden::read(EXPECTED)?, golden::read(oracle(&options)?)?);
@@ -147,6 +149,14 @@ fn check_ours(options: &Options, sections: &[Section]) -> Result<ExitCode> {
             Ok(ExitCode::FAILURE)
         }
     }
+}
+
+fn report_ours(options: &Options, sections: &[Section]) -> Result<ExitCode> {
+    println!(
+        "{}",
+        serde_json::to_string_pretty(&run_ours(options, sections)?)?
+    );
+    Ok(ExitCode::SUCCESS)
 }
 
 fn compare(options: &Options, sections: &[Section]) -> Result<ExitCode> {
