@@ -39,10 +39,11 @@ impl Registry {
             let connections = self.bound.get(&live.addr).cloned().unwrap_or_default();
             self.depart(&live.addr);
             // A connection that other live brokers share (a broker container) stays: closing it would take them along.
-            let alone = connections
-                .into_iter()
-                .filter(|connection| !self.carries_brokers(*connection));
-            self.effects.extend(alone.map(Effect::Close));
+            for connection in connections {
+                if !self.carries_brokers(connection) {
+                    self.effects.push(Effect::Close(connection));
+                }
+            }
         }
         self.next_scan_at = None;
         if self.working.live.len() > 0 {

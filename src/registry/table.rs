@@ -210,7 +210,7 @@ mod tests {
         let sum = key.bytes().fold(7_u64, |hash, byte| {
             hash.wrapping_mul(31).wrapping_add(u64::from(byte))
         });
-        (sum % 97) << 57 | sum % 5
+        ((sum % 97) << 57) | (sum % 5)
     }
 
     fn contents(table: &Table<Entry>) -> BTreeMap<String, u32> {
