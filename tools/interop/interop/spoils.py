@@ -176,11 +176,6 @@ def _no_write_bit(queue):
     queue["perm"] &= ~2
 
 
-def _nowhere(data, asked):
-    if ordinary(asked.ext.get("topic", "")):
-        _brokers(lambda table: {key: NOWHERE for key in table})(data, asked)
-
-
 def _without_slaves(table):
     return {key: value for key, value in table.items() if key == "0"}
 
@@ -219,7 +214,8 @@ SPOILS = {
     "105-no-acting-master": lambda: Body(wire.ROUTE, _brokers(_raw_ids)),
     "105-not-found": lambda: NotFound(lambda topic: topic != "TBW102"),
     "105-no-template": lambda: NotFound(lambda topic: topic == "TBW102"),
-    "105-nowhere": lambda: Body(wire.ROUTE, _nowhere),
+    # Of every topic: a client keeps one address for a broker name, the one of the route that it saw last.
+    "105-nowhere": lambda: Body(wire.ROUTE, _brokers(lambda table: {key: NOWHERE for key in table})),
     "105-perm-4-to-6": lambda: Body(wire.ROUTE, _queues(_write_bit)),
     "105-perm-6-to-4": lambda: Body(wire.ROUTE, _queues(_no_write_bit)),
     "105-without-orderTopicConf": lambda: Body(wire.ROUTE, _drop_key("orderTopicConf")),
