@@ -152,7 +152,7 @@ class Acting(Scenario):
 
     @check("a consumer reads all 200 messages from the slave", {"105-nowhere": "consumed"})
     def reads(self):
-        self.driver.consume(self.job.ns.address, self.topic, self.job.unique("g"), "k", MESSAGES, self.job.limit(90))
+        self.driver.consume(self.job.ns.address, self.topic, self.job.unique("g"), "k", MESSAGES, self.job.limit(90, 20))
 
     @check("when the master comes back it has its place and the write permission again",
            {"105-perm-6-to-4": "the master as id 0"}, once=True, also=("no-notices",))

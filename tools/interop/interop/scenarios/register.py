@@ -33,7 +33,7 @@ class Register(Scenario):
         if self.job.spoil_on:
             pair.slave.kill()
         pair.need()
-        wait_for(lambda: connections(pair.slave.proc.pid, pair.master.ha_port) > 0, self.job.limit(40, 8),
+        wait_for(lambda: connections(pair.slave.proc.pid, pair.master.ha_port) > 0, self.job.limit(40, 15),
                  f"a connection of the slave to the master's replication port {pair.master.ha_port}", log=pair.slave.log)
         self.job.sync_topic = self.job.new_topic(kind="sync")
         driver.send(ns.address, self.job.sync_topic, 20, "r")
