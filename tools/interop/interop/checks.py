@@ -49,19 +49,16 @@ def wait_for(probe, limit, expected, every=0.05, log=None):
         time.sleep(every)
 
 
-def check(title, spoils, once=False, also=(), lines=None, wants=None):
+def check(title, spoils, once=False, also=()):
     """Marks a method of a scenario as a check.
 
     title:  what is checked, in words
     spoils: {name of a spoil: pattern}: with that spoil the check must fail, and the text of its failure must match
     once:   the check's action cannot be made twice in a scenario (a control run is left out after the spoiled one)
     also:   spoils that are on as well while the check runs spoiled, for the checks after it that judge the same event
-    lines:  lines of peers that the check is for (None: all)
-    wants:  "5" when only a 5.x server can pass it
     """
     def mark(method):
-        method.check = {"title": title, "spoils": spoils, "once": once, "also": tuple(also), "lines": lines,
-                        "wants": wants}
+        method.check = {"title": title, "spoils": spoils, "once": once, "also": tuple(also)}
         return method
     return mark
 

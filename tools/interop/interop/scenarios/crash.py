@@ -4,7 +4,7 @@ import signal
 import time
 
 from .. import wire
-from ..checks import check, expect, wait_for
+from ..checks import Skip, check, expect, wait_for
 from ..forwarder import Forwarder
 from ..job import Scenario
 from ..peers import Broker, NameServer
@@ -72,6 +72,8 @@ class Crash(Scenario):
             self._routed(30)
 
     def _silent(self):
+        if self.job.is_5 and not self.job.server.is_5:
+            raise Skip("a 4.9 server does not take the timeout of a 5.x broker: it would last 120 s")
         begin = time.monotonic()
         timeout = HEARTBEAT_TIMEOUT + SCAN if self.job.is_5 else IDLE_TIMEOUT
         least = HEARTBEAT_TIMEOUT - 2 if self.job.is_5 else IDLE_TIMEOUT - 11  # since its last sign of life
