@@ -88,6 +88,11 @@ impl<'a> ExtFields<'a> {
         self.pairs.push((name, None));
     }
 
+    /// Forgets every pair.
+    pub fn clear(&mut self) {
+        self.pairs.clear();
+    }
+
     /// The text of `name`, the last one sent; `None` when it is missing or null.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {

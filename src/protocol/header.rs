@@ -58,16 +58,6 @@ impl fmt::Display for DecodeError {
 
 impl std::error::Error for DecodeError {}
 
-/// What either codec finds in a header; members that nobody reads are left out.
-#[derive(Debug, Default)]
-pub(super) struct Header<'a> {
-    pub(super) code: i32,
-    pub(super) version: i32,
-    pub(super) opaque: i32,
-    pub(super) flag: i32,
-    pub(super) ext: ExtFields<'a>,
-}
-
 impl<'a> RemotingCommand<'a> {
     /// Reads a frame without its length word, as [`super::frame::split`] cuts it.
     ///
@@ -83,19 +73,21 @@ impl<'a> RemotingCommand<'a> {
         let (serialize_type, header_len) = read_prefix(*prefix, frame.len())?;
         // The body starts where the header is said to end, not where its parsing stopped (Q41).
         let (header, body) = rest.split_at(header_len);
-        let header = match serialize_type {
-            SerializeType::Json => header_json::decode(header)?,
-            SerializeType::RocketMq => header_rocketmq::decode(header)?,
-        };
-        Ok(Self {
-            code: header.code,
-            version: header.version,
-            opaque: header.opaque,
-            flag: header.flag,
-            ext: header.ext,
+        let mut command = Self {
+            code: 0,
+            version: 0,
+            opaque: 0,
+            flag: 0,
+            ext: ExtFields::default(),
             body,
             serialize_type,
-        })
+        };
+        // Filled in place: the ext fields lie in the command itself, some 600 bytes that no codec has to move.
+        match serialize_type {
+            SerializeType::Json => header_json::decode(header, &mut command)?,
+            SerializeType::RocketMq => header_rocketmq::decode(header, &mut command)?,
+        }
+        Ok(command)
     }
 }
 

@@ -2,30 +2,32 @@
 
 use super::{
     code::LANGUAGE_CODES,
-    command::ExtFields,
-    header::{DecodeError, Header, check_room},
+    command::{ExtFields, RemotingCommand},
+    header::{DecodeError, check_room},
     json::{JsonError, Kind, Reader},
 };
 
 /// Reads a header. A missing or null member counts as 0; a missing `opaque` too, where Java makes one up.
-pub(super) fn decode(header: &[u8]) -> Result<Header<'_>, DecodeError> {
+pub(super) fn decode<'a>(
+    header: &'a [u8],
+    command: &mut RemotingCommand<'a>,
+) -> Result<(), DecodeError> {
     let mut reader = Reader::new(header)?;
-    let mut fields = Header::default();
     reader.begin_object()?;
     while let Some(key) = reader.next_key()? {
         match key.as_ref() {
-            "code" => fields.code = code(&mut reader)?,
-            "version" => fields.version = reader.int32_or_null()?.unwrap_or(0),
-            "opaque" => fields.opaque = reader.int32_or_null()?.unwrap_or(0),
-            "flag" => fields.flag = reader.int32_or_null()?.unwrap_or(0),
-            "extFields" => fields.ext = ext_fields(&mut reader)?,
+            "code" => command.code = code(&mut reader)?,
+            "version" => command.version = reader.int32_or_null()?.unwrap_or(0),
+            "opaque" => command.opaque = reader.int32_or_null()?.unwrap_or(0),
+            "flag" => command.flag = reader.int32_or_null()?.unwrap_or(0),
+            "extFields" => ext_fields(&mut reader, &mut command.ext)?,
             "language" => check_language(&mut reader)?,
             // `remark` and `serializeTypeCurrentRPC` of a request mean nothing to a server.
             _ => reader.skip_value()?,
         }
     }
     reader.end()?;
-    Ok(fields)
+    Ok(())
 }
 
 /// The one number that wraps when it leaves 32 bits, as up to 5.3.3 (spec 1.2).
@@ -39,19 +41,20 @@ fn code(reader: &mut Reader<'_>) -> Result<i32, JsonError> {
     Ok(wrapped)
 }
 
-fn ext_fields<'a>(reader: &mut Reader<'a>) -> Result<ExtFields<'a>, DecodeError> {
-    let mut ext = ExtFields::default();
+/// Reads the map. Of a repeated one the last counts as a whole.
+fn ext_fields<'a>(reader: &mut Reader<'a>, ext: &mut ExtFields<'a>) -> Result<(), DecodeError> {
+    ext.clear();
     if !reader.begin_object_or_null()? {
-        return Ok(ext);
+        return Ok(());
     }
     while let Some(name) = reader.next_key()? {
-        check_room(&ext)?;
+        check_room(ext)?;
         match reader.text_or_null()? {
             Some(value) => ext.push(name, value),
             None => ext.push_null(name),
         }
     }
-    Ok(ext)
+    Ok(())
 }
 
 /// Any name passes, a number only if a language has it (spec 1.2).

@@ -7,7 +7,10 @@
 
 use std::fmt;
 
-use super::header::{DecodeError, Header, check_room};
+use super::{
+    command::RemotingCommand,
+    header::{DecodeError, check_room},
+};
 
 /// Why a ROCKETMQ header is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,19 +53,17 @@ impl fmt::Display for RocketMqError {
 impl std::error::Error for RocketMqError {}
 
 /// Reads a header. Bytes behind the ext map are ignored.
-pub(super) fn decode(header: &[u8]) -> Result<Header<'_>, DecodeError> {
+pub(super) fn decode<'a>(
+    header: &'a [u8],
+    command: &mut RemotingCommand<'a>,
+) -> Result<(), DecodeError> {
     let mut input = Input(header);
-    let code = input.int16("code")?;
+    command.code = i32::from(input.int16("code")?);
     // Any language passes (spec 1.3).
     input.bytes(1, "language")?;
-    let version = input.int16("version")?;
-    let mut fields = Header {
-        code: i32::from(code),
-        version: i32::from(version),
-        opaque: input.int32("opaque")?,
-        flag: input.int32("flag")?,
-        ..Header::default()
-    };
+    command.version = i32::from(input.int16("version")?);
+    command.opaque = input.int32("opaque")?;
+    command.flag = input.int32("flag")?;
     let remark_len = input.int32("remark length")?;
     input.bytes(length(remark_len, "remark")?, "remark")?;
     // A negative length counts as no map (spec 1.3).
@@ -77,15 +78,15 @@ pub(super) fn decode(header: &[u8]) -> Result<Header<'_>, DecodeError> {
         if key.is_empty() {
             continue;
         }
-        check_room(&fields.ext)?;
+        check_room(&command.ext)?;
         let name = String::from_utf8_lossy(key);
         if value.is_empty() {
-            fields.ext.push_null(name);
+            command.ext.push_null(name);
         } else {
-            fields.ext.push(name, String::from_utf8_lossy(value));
+            command.ext.push(name, String::from_utf8_lossy(value));
         }
     }
-    Ok(fields)
+    Ok(())
 }
 
 fn length(len: i32, field: &'static str) -> Result<usize, RocketMqError> {

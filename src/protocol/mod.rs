@@ -1,4 +1,12 @@
 //! Bytes ⇄ typed messages. Knows no routing, no socket and no time; `docs/protocol.md` is its specification.
+//!
+//! - A message: [`frame`] finds where it ends, [`header`] reads it into a [`command::RemotingCommand`], [`encode`] writes the
+//!   answer. [`code`] has the numbers.
+//! - Bodies: [`register_body`] and [`kv_file`] read theirs, [`body`] has the values and the small ones.
+//! - JSON: [`json`] reads what fastjson reads, [`fastjson`] writes what fastjson writes.
+//!
+//! A decoder borrows from its input, never panics, and takes no more memory than a small multiple of what it was given:
+//! [`crate::limits`] bounds whatever could grow faster.
 
 pub mod body;
 pub mod code;

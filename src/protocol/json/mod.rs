@@ -143,6 +143,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// When there is neither.
+    #[inline]
     pub fn next_key(&mut self) -> Result<Option<Cow<'a, str>>, JsonError> {
         let key = match self.peek_behind_commas()? {
             Some(b'}') => {
@@ -201,6 +202,7 @@ impl<'a> Reader<'a> {
         Err(self.unexpected(expected))
     }
 
+    #[inline(always)]
     fn expect(&mut self, byte: u8, expected: &'static str) -> Result<(), JsonError> {
         if self.peek()? != Some(byte) {
             return Err(self.unexpected(expected));
@@ -209,13 +211,23 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
+    #[inline(always)]
     fn byte(&self) -> Option<u8> {
         self.text.as_bytes().get(self.at).copied()
     }
 
     /// The next byte that is neither blank nor in a comment, not yet read.
-    #[inline]
+    #[inline(always)]
     fn peek(&mut self) -> Result<Option<u8>, JsonError> {
+        // Peers write compact JSON: hardly ever is there anything to skip.
+        match self.byte() {
+            Some(byte) if byte > b' ' && byte != b'/' => Ok(Some(byte)),
+            _ => self.peek_behind_blanks(),
+        }
+    }
+
+    #[inline(never)]
+    fn peek_behind_blanks(&mut self) -> Result<Option<u8>, JsonError> {
         loop {
             match self.byte() {
                 Some(byte) if is_blank(byte) => self.at += 1,
@@ -226,7 +238,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Like `peek`, but commas are blanks as well.
-    #[inline]
+    #[inline(always)]
     fn peek_behind_commas(&mut self) -> Result<Option<u8>, JsonError> {
         loop {
             match self.peek()? {
@@ -255,6 +267,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A name without quotes: a word or a number, as Java writes the keys of `brokerAddrs` and `currIdMap` (spec 2.1).
+    #[cold]
     fn unquoted_key(&mut self) -> Result<&'a str, JsonError> {
         let rest = &self.text[self.at..];
         let len = rest.bytes().take_while(|byte| is_name_byte(*byte)).count();
@@ -265,6 +278,7 @@ impl<'a> Reader<'a> {
         Ok(&rest[..len])
     }
 
+    #[cold]
     fn unexpected(&self, expected: &'static str) -> JsonError {
         JsonError::Unexpected {
             offset: self.at,

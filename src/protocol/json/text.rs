@@ -9,6 +9,7 @@ const LONE_SURROGATE: char = '?';
 
 impl<'a> Reader<'a> {
     /// Reads a text whose opening quote is the next byte.
+    #[inline]
     pub(super) fn quoted(&mut self) -> Result<Cow<'a, str>, JsonError> {
         let Some(quote) = self.byte() else {
             return Err(self.unexpected("a text"));
@@ -22,6 +23,7 @@ impl<'a> Reader<'a> {
         self.unescape(start, end, quote).map(Cow::Owned)
     }
 
+    #[inline(never)]
     fn unescape(&mut self, start: usize, mut end: usize, quote: u8) -> Result<String, JsonError> {
         let mut text = String::from(&self.text[start..end]);
         while self.text.as_bytes()[end] != quote {

@@ -11,7 +11,7 @@ use crate::protocol::{
     code::ResponseCode,
     command::{RemotingCommand, ReplyHead, Response, SerializeType},
     encode::{begin_response, oneway_request, write_response},
-    fastjson::{Dialect, write_i64, write_int_key, write_string},
+    fastjson::{Dialect, ObjectWriter, write_i64, write_int_key, write_string, write_string_list},
     frame::{Split, split},
     register_body::{crc_matches, decode_register_body},
 };
@@ -347,6 +347,61 @@ fn texts_are_written_in_both_dialects() {
             assert_eq!(String::from_utf8_lossy(&out), expected);
         }
     }
+}
+
+/// The route of spec 10.5, put together from the writer's parts; its queues are left out there.
+fn write_example_route(dialect: Dialect) -> String {
+    let mut out = Vec::new();
+    let mut route = ObjectWriter::begin(&mut out, dialect);
+    let list = route.member("brokerDatas");
+    list.push(b'[');
+    let mut broker = ObjectWriter::begin(list, dialect);
+    let addrs = broker.member("brokerAddrs");
+    addrs.push(b'{');
+    for (index, (id, addr)) in [(0, "a:1"), (2, "b:中"), (10, "h/x:1")]
+        .into_iter()
+        .enumerate()
+    {
+        if index > 0 {
+            addrs.push(b',');
+        }
+        write_int_key(addrs, id, dialect);
+        addrs.push(b':');
+        write_string(addrs, addr, dialect);
+    }
+    addrs.push(b'}');
+    broker.string("brokerName", "broker-中\u{7f}<'&\"\\\t\u{1}\u{2028}😀");
+    broker.string("cluster", "C/1");
+    broker.bool("enableActingMaster", true);
+    broker.optional_string("zoneName", Some("z1"));
+    broker.end();
+    list.push(b']');
+    let mut filter_servers = ObjectWriter::begin(route.member("filterServerTable"), dialect);
+    write_string_list(filter_servers.member("b:1"), ["x", "y"], dialect);
+    filter_servers.end();
+    route.optional_string("orderTopicConf", Some("broker-a:4"));
+    let mut mappings = ObjectWriter::begin(route.member("topicQueueMappingByBroker"), dialect);
+    example_mapping().write(mappings.member("broker-a"), dialect);
+    mappings.end();
+    route.end();
+    String::from_utf8(out).expect("both dialects are UTF-8")
+}
+
+#[test]
+fn a_route_is_written_in_both_dialects() {
+    assert_eq!(
+        write_example_route(Dialect::Plain),
+        "{\"brokerDatas\":[{\"brokerAddrs\":{0:\"a:1\",2:\"b:中\",10:\"h/x:1\"},\"brokerName\":\"broker-中\\u007F<'&\\\"\\\\\\t\\u0001\\u2028😀\",\"cluster\":\"C/1\",\"enableActingMaster\":true,\"zoneName\":\"z1\"}],\"filterServerTable\":{\"b:1\":[\"x\",\"y\"]},\"orderTopicConf\":\"broker-a:4\",\"topicQueueMappingByBroker\":{\"broker-a\":{\"bname\":\"broker-a\",\"currIdMap\":{0:0,1:1,10:2},\"dirty\":false,\"epoch\":9007199254740993,\"scope\":\"__global__\",\"topic\":\"StaticT\",\"totalQueues\":4}}}"
+    );
+    let strict = write_example_route(Dialect::Strict);
+    assert_eq!(
+        strict,
+        r#"{"brokerDatas":[{"brokerAddrs":{"0":"a:1","2":"b:\u4E2D","10":"h\/x:1"},"brokerName":"broker-\u4E2D\u007F<'&\"\\\t\u0001\u2028\uD83D\uDE00","cluster":"C\/1","enableActingMaster":true,"zoneName":"z1"}],"filterServerTable":{"b:1":["x","y"]},"orderTopicConf":"broker-a:4","topicQueueMappingByBroker":{"broker-a":{"bname":"broker-a","currIdMap":{"0":0,"1":1,"10":2},"dirty":false,"epoch":"9007199254740993","scope":"__global__","topic":"StaticT","totalQueues":4}}}"#
+    );
+    assert!(
+        serde_json::from_str::<serde_json::Value>(&strict).is_ok(),
+        "the strict dialect is JSON"
+    );
 }
 
 #[test]
