@@ -207,6 +207,7 @@ keys! {
     Own {
         WorkerThreads "waypost.workerThreads" Int(0, 1024), Is("0"), Restart, "Threads that serve connections; 0 = one a processor";
         ConfigUpdateEnable "waypost.configUpdateEnable" Boolean, Is("true"), Blocked, "Code 318 is served; false refuses every change from the network";
+        BrokerNameConflict "waypost.brokerNameConflict" Word(&["replace", "reject"]), Is("replace"), Restart, "A broker name that is in use in another cluster: the last registration takes it over, or is refused";
         LogLevel "waypost.logLevel" Word(&["off", "error", "warn", "info", "debug", "trace"]), Is("info"), Restart, "Least important lines to log";
         LogOutput "waypost.logOutput" Word(&["stdout", "stderr"]), Is("stdout"), Restart, "Where log lines go";
         LogTimeZone "waypost.logTimeZone" Zone, Is("GMT+8"), Restart, "Zone of the log's time stamps; as in the original's pattern by default";

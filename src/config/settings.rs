@@ -32,6 +32,8 @@ pub struct LiveSettings {
     pub need_wait_for_service: bool,
     /// `waitSecondsForService`
     pub wait_for_service: Duration,
+    /// `waypost.brokerNameConflict` is `reject`
+    pub reject_broker_name_conflict: bool,
     /// `enableShutdownGracefully`
     pub enable_shutdown_gracefully: bool,
     /// `shutdownWaitTimeSeconds`
@@ -65,6 +67,7 @@ impl Config {
                 .boolean(KeyId::DeleteTopicWithBrokerRegistration),
             need_wait_for_service: self.boolean(KeyId::NeedWaitForService),
             wait_for_service: self.seconds(KeyId::WaitSecondsForService),
+            reject_broker_name_conflict: self.text(KeyId::BrokerNameConflict) == "reject",
             enable_shutdown_gracefully: self.boolean(KeyId::EnableShutdownGracefully),
             shutdown_wait: self.shutdown_wait_time(),
             channel_max_idle: self.server_channel_max_idle_time(),

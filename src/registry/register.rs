@@ -100,6 +100,9 @@ impl Registry {
         if *group.cluster != *broker.cluster_name {
             let held_by = Arc::clone(&group.cluster);
             self.note_name_conflict(broker, &held_by, now);
+            if self.working.settings.reject_broker_name_conflict {
+                return Admission::Refused(name_in_use(broker, &held_by));
+            }
         }
         Admission::Accepted
     }
@@ -113,7 +116,7 @@ impl Registry {
         if due {
             self.name_conflicts.warned_at = Some(now);
             tracing::warn!(
-                "broker name {} is used in cluster {} and in cluster {} ({} times so far): the last registration wins; give each broker group a name of its own",
+                "broker name {} is used in cluster {} and in cluster {} ({} times so far): give each broker group a name of its own",
                 broker.broker_name,
                 held_by,
                 broker.cluster_name,
@@ -361,6 +364,14 @@ fn is_single_topic(broker: &RegisterBroker) -> bool {
 
 fn refused() -> Response {
     Response::error(ResponseCode::SystemError, "register broker failed").with_empty_ext()
+}
+
+fn name_in_use(broker: &RegisterBroker, held_by: &str) -> Response {
+    let remark = format!(
+        "broker name {} is in use in cluster {held_by}; give this group another name (waypost.brokerNameConflict=reject)",
+        broker.broker_name
+    );
+    Response::error(ResponseCode::SystemError, remark).with_empty_ext()
 }
 
 impl BrokerLive {

@@ -163,6 +163,26 @@ fn a9_one_name_in_two_clusters_follows_the_last_writer_and_survives_the_other_on
 }
 
 #[test]
+fn a9_the_second_cluster_is_refused_if_so_configured() {
+    let mut world = World::with("waypost.brokerNameConflict=reject");
+    world.send(1, &reg("c1", "b", 0, "x:1", &many(2), (0, 1, 1)));
+    let refused = world.send(2, &reg("c2", "b", 0, "y:1", &many(2), (0, 1, 1)));
+    assert_eq!(refused.code, 1);
+    assert!(
+        refused
+            .remark
+            .expect("a remark")
+            .contains("in use in cluster c1")
+    );
+    assert_eq!(world.addrs("T1")["b"], addrs(&[("0", "x:1")]));
+    world.close(1);
+    assert_eq!(
+        world.code(&reg("c2", "b", 0, "y:1", &many(2), (0, 1, 1))),
+        0
+    );
+}
+
+#[test]
 fn a10_a_late_unregistration_of_the_old_master_leaves_the_new_one() {
     let mut world = World::new();
     world.send(1, &reg("c", "b", 0, "x:1", &many(2), (0, 1, 1)));
