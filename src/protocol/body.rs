@@ -54,7 +54,7 @@ pub struct TopicConfig {
 }
 
 /// One static topic's mapping at one broker (spec 2.2).
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TopicQueueMappingInfo {
     /// The topic under which it was sent: the map key, or the text itself in the compressed form.
     pub topic_key: String,
@@ -72,6 +72,22 @@ pub struct TopicQueueMappingInfo {
     pub topic: Option<String>,
     /// `totalQueues`
     pub total_queues: i32,
+}
+
+impl Default for TopicQueueMappingInfo {
+    /// What members are when they are absent; an explicit null is another thing.
+    fn default() -> Self {
+        Self {
+            topic_key: String::new(),
+            broker_name: None,
+            current_id_map: Some(BTreeMap::new()),
+            dirty: false,
+            epoch: 0,
+            scope: Some("__global__".into()),
+            topic: None,
+            total_queues: 0,
+        }
+    }
 }
 
 /// `RegisterBrokerBody`: everything a registration carries beside its header.
@@ -184,7 +200,8 @@ impl std::error::Error for BodyError {}
 
 impl DataVersion {
     /// Reads the body of a `QUERY_DATA_VERSION` (spec 2.6). `None`: there is nothing to compare with, so it counts as changed: no
-    /// bytes, `null`, or no `timestamp`, for which Java takes the current time.
+    /// bytes, `null`, no `timestamp`, for which Java takes the current time, or JSON of any other shape: an error would keep a
+    /// broker from ever registering (fault H6).
     ///
     /// # Errors
     /// When the body is not JSON.
@@ -193,11 +210,21 @@ impl DataVersion {
         if reader.is_at_end()? {
             return Ok(None);
         }
-        let version = Self::read(&mut reader)?;
-        reader.end()?;
-        Ok(version
-            .filter(|read| read.has_timestamp)
-            .map(|read| read.version))
+        let version = Self::read(&mut reader).and_then(|version| {
+            reader.end()?;
+            Ok(version)
+        });
+        match version {
+            Ok(version) => Ok(version
+                .filter(|read| read.has_timestamp)
+                .map(|read| read.version)),
+            Err(_) => {
+                let mut reader = Reader::new(body)?;
+                reader.skip_value()?;
+                reader.end()?;
+                Ok(None)
+            }
+        }
     }
 
     /// Reads a version where one or `null` is due. Members that are missing or null are 0 (spec 2.2).

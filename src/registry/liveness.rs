@@ -39,15 +39,22 @@ impl Registry {
             let connections = self.bound.get(&live.addr).cloned().unwrap_or_default();
             self.depart(&live.addr);
             // A connection that other live brokers share (a broker container) stays: closing it would take them along.
-            let alone = connections
-                .into_iter()
-                .filter(|connection| !self.connections.contains_key(connection));
-            self.effects.extend(alone.map(Effect::Close));
+            for connection in connections {
+                if !self.carries_brokers(connection) {
+                    self.effects.push(Effect::Close(connection));
+                }
+            }
         }
         self.next_scan_at = None;
         if self.working.live.len() > 0 {
             self.schedule_scan(now);
         }
+    }
+
+    /// Whether a live broker is bound to this connection.
+    #[must_use]
+    pub fn carries_brokers(&self, connection: ConnectionId) -> bool {
+        self.connections.contains_key(&connection)
     }
 
     pub(super) fn schedule_scan(&mut self, now: Timestamp) {

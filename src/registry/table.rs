@@ -207,10 +207,10 @@ mod tests {
 
     fn hash(key: &str) -> Hash {
         // A poor hash on purpose: few leaves, many equal tags.
-        key.bytes().fold(7_u64, |hash, byte| {
+        let sum = key.bytes().fold(7_u64, |hash, byte| {
             hash.wrapping_mul(31).wrapping_add(u64::from(byte))
-        }) % 97
-            * 0x0400_0000_0000_0001
+        });
+        ((sum % 97) << 57) | (sum % 5)
     }
 
     fn contents(table: &Table<Entry>) -> BTreeMap<String, u32> {

@@ -163,10 +163,14 @@ impl<W: Wake> Writer<W> {
         }
     }
 
-    /// Hands closes to their workers; those that do not fit wait.
+    /// Hands closes to their workers; those that do not fit wait, unless a broker registers over the connection meanwhile: an
+    /// acknowledged registration must not be undone by what came before it (fault A11).
     fn send_closes(&mut self) {
         for _ in 0..self.closes.len() {
             let connection = self.closes.pop_front().expect("it was counted");
+            if self.registry.carries_brokers(connection) {
+                continue;
+            }
             let orders = &self.workers[usize::from(connection.worker)].orders;
             if let Err(Full(_)) = orders.send(Order::Close(connection)) {
                 self.closes.push_back(connection);

@@ -8,6 +8,7 @@
 mod client;
 mod faults;
 mod notifier;
+mod parity;
 mod process;
 mod rules;
 mod server;

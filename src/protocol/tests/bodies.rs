@@ -59,17 +59,11 @@ fn a_body_without_a_version_is_nothing_to_compare_with() {
     for text in ["", " ", "null", "{}", r#"{"counter":1}"#, r#"{"x":1}"#] {
         assert_eq!(DataVersion::decode(text.as_bytes()), Ok(None), "{text}");
     }
-    for text in [
-        "x",
-        "[]",
-        "1",
-        "{",
-        "{}{}",
-        "nullx",
-        r#"{"counter":"x"}"#,
-        r#"{"counter":{}}"#,
-    ] {
+    for text in ["x", "{", "{}{}", "nullx"] {
         assert!(DataVersion::decode(text.as_bytes()).is_err(), "{text}");
+    }
+    for text in ["[]", "1", r#"{"counter":"x"}"#, r#"{"counter":{}}"#] {
+        assert_eq!(DataVersion::decode(text.as_bytes()), Ok(None), "{text}");
     }
 }
 

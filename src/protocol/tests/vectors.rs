@@ -302,8 +302,19 @@ fn a_mapping_is_written_in_both_dialects() {
         assert_eq!(String::from_utf8_lossy(&out), expected);
     }
     let mut out = Vec::new();
-    TopicQueueMappingInfo::default().write(&mut out, Dialect::Strict);
+    let nulls = TopicQueueMappingInfo {
+        current_id_map: None,
+        scope: None,
+        ..TopicQueueMappingInfo::default()
+    };
+    nulls.write(&mut out, Dialect::Strict);
     assert_eq!(out, br#"{"dirty":false,"epoch":0,"totalQueues":0}"#);
+    let mut out = Vec::new();
+    TopicQueueMappingInfo::default().write(&mut out, Dialect::Strict);
+    assert_eq!(
+        out,
+        br#"{"currIdMap":{},"dirty":false,"epoch":0,"scope":"__global__","totalQueues":0}"#
+    );
 }
 
 #[test]

@@ -1,0 +1,1 @@
+"""The scenarios, one file each. main.py says which share a server."""
