@@ -283,7 +283,11 @@ impl Worker {
             desk.outbox.push(Command::ConnectionClosed(id));
         }
         self.log_close(peer.address(), reason);
-        if matches!(reason, CloseReason::Idle | CloseReason::BrokerExpired) {
+        let orderly = matches!(
+            reason,
+            CloseReason::Idle | CloseReason::BrokerExpired | CloseReason::Violation(_)
+        );
+        if orderly {
             peer.close_orderly(&mut self.desk.scratch);
         }
     }
