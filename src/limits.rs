@@ -92,7 +92,7 @@ pub const WRITER_DRAIN_MAX: usize = 256;
 /// Orders (new connections, closes) that a worker takes in one turn.
 pub const ORDERS_MAX: usize = 1024;
 
-/// How soon a full mailbox, or a listener without file descriptors, is tried again.
+/// How soon a full mailbox is tried again.
 pub const RETRY_INTERVAL: Duration = Duration::from_millis(10);
 
 /// How soon a listener that ran out of file descriptors is tried again.

@@ -9,6 +9,9 @@ use std::time::{Duration, Instant};
 
 use crate::time::Timestamp;
 
+/// The longest single wait: the poll counts milliseconds in 31 bits and cuts the rest off. Whoever waits looks again.
+const WAIT_MAX: Duration = Duration::from_hours(24);
+
 /// The process's monotonic clock. Copies count from the same start.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
@@ -33,6 +36,6 @@ impl Clock {
     /// How long to wait for `deadline`; without one, until something happens.
     #[must_use]
     pub fn until(&self, deadline: Option<Timestamp>) -> Option<Duration> {
-        deadline.map(|deadline| deadline.since(self.now()))
+        deadline.map(|deadline| deadline.since(self.now()).min(WAIT_MAX))
     }
 }

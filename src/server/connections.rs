@@ -1,23 +1,22 @@
 //! A worker's connections by slot. A slot's tenants are told apart by generation, so nothing meant for one reaches the next.
 
-use super::peer::Peer;
 use crate::ids::ConnectionId;
 
-/// The connections of one worker.
+/// The connections of one worker, of whatever kind.
 #[derive(Debug)]
-pub(super) struct Connections {
+pub(super) struct Connections<T> {
     worker: u16,
-    slots: Vec<Slot>,
+    slots: Vec<Slot<T>>,
     free: Vec<u32>,
 }
 
 #[derive(Debug)]
-struct Slot {
+struct Slot<T> {
     generation: u32,
-    peer: Option<Peer>,
+    peer: Option<T>,
 }
 
-impl Connections {
+impl<T> Connections<T> {
     pub(super) fn new(worker: u16) -> Self {
         Self {
             worker,
@@ -27,7 +26,7 @@ impl Connections {
     }
 
     /// Gives a connection a slot.
-    pub(super) fn insert(&mut self, peer: Peer) -> ConnectionId {
+    pub(super) fn insert(&mut self, peer: T) -> ConnectionId {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot {
                 generation: 0,
@@ -45,7 +44,7 @@ impl Connections {
     }
 
     /// Takes a connection out.
-    pub(super) fn remove(&mut self, id: ConnectionId) -> Option<Peer> {
+    pub(super) fn remove(&mut self, id: ConnectionId) -> Option<T> {
         self.get_mut(id)?;
         let place = &mut self.slots[id.slot as usize];
         // Wraps after four thousand million tenants of one slot; no reply is that late.
@@ -55,7 +54,7 @@ impl Connections {
     }
 
     /// The connection of this identity, if it is still there.
-    pub(super) fn get_mut(&mut self, id: ConnectionId) -> Option<&mut Peer> {
+    pub(super) fn get_mut(&mut self, id: ConnectionId) -> Option<&mut T> {
         let place = self.slots.get_mut(id.slot as usize)?;
         place
             .peer
@@ -64,7 +63,7 @@ impl Connections {
     }
 
     /// The present tenant of a slot.
-    pub(super) fn at_slot(&mut self, slot: u32) -> Option<(ConnectionId, &mut Peer)> {
+    pub(super) fn at_slot(&mut self, slot: u32) -> Option<(ConnectionId, &mut T)> {
         let worker = self.worker;
         let place = self.slots.get_mut(slot as usize)?;
         let id = ConnectionId {
@@ -76,14 +75,14 @@ impl Connections {
     }
 
     /// All connections.
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Peer> {
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.slots
             .iter_mut()
             .filter_map(|place| place.peer.as_mut())
     }
 
     /// Takes any connection out, for the last time: no identity is kept.
-    pub(super) fn pop(&mut self) -> Option<Peer> {
+    pub(super) fn pop(&mut self) -> Option<T> {
         while let Some(place) = self.slots.pop() {
             if place.peer.is_some() {
                 return place.peer;
@@ -95,5 +94,43 @@ impl Connections {
     /// Whether there are none.
     pub(super) fn is_empty(&self) -> bool {
         self.free.len() == self.slots.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_meant_for_one_tenant_of_a_slot_does_not_reach_the_next() {
+        let mut connections = Connections::new(3);
+        let first = connections.insert("first");
+        assert_eq!(connections.remove(first), Some("first"));
+        let second = connections.insert("second");
+        assert_eq!(
+            (second.worker, second.slot),
+            (3, first.slot),
+            "the slot is used again"
+        );
+        assert_eq!(connections.get_mut(first), None);
+        assert_eq!(connections.remove(first), None);
+        assert_eq!(connections.get_mut(second), Some(&mut "second"));
+        assert_eq!(
+            connections.at_slot(second.slot),
+            Some((second, &mut "second"))
+        );
+    }
+
+    #[test]
+    fn it_is_empty_when_every_tenant_has_left() {
+        let mut connections = Connections::new(0);
+        assert!(connections.is_empty());
+        let ids = [connections.insert(1), connections.insert(2)];
+        for id in ids {
+            assert!(!connections.is_empty());
+            connections.remove(id);
+        }
+        assert!(connections.is_empty());
+        assert_eq!(connections.iter_mut().count(), 0);
     }
 }

@@ -32,7 +32,8 @@ use crate::{
     config::Config,
     limits::RETRY_INTERVAL,
     registry::{KvTable, RouteSnapshot},
-    sync::{Flag, Full, Sender, Subscriber, Unparker, Wake, parker},
+    sync::{Flag, Full, Sender, Source, Unparker, Wake, parker},
+    time::Timestamp,
 };
 
 /// A running name server.
@@ -40,7 +41,7 @@ use crate::{
 pub struct Server {
     local_addr: SocketAddr,
     clock: Clock,
-    snapshots: Subscriber<RouteSnapshot>,
+    snapshots: Source<RouteSnapshot>,
     acceptor: Thread<PollWaker>,
     workers: Vec<WorkerThread>,
     writer: Thread<Unparker>,
@@ -89,12 +90,12 @@ impl Server {
 
     /// Ends everything in order: says goodbye to clients if so configured (spec 1.8), accepts no more, answers what was asked,
     /// writes what has to be kept.
-    pub fn shutdown(mut self) {
+    pub fn shutdown(self) {
         let started_at = self.clock.now();
         tracing::info!("shutdown hook was invoked, 1 times.");
-        let settings = *self.snapshots.load().settings();
+        let settings = *self.snapshots.subscribe().load().settings();
         if settings.enable_shutdown_gracefully {
-            self.order_all(|| Order::GoAway);
+            order_all(&self.workers, || Order::GoAway);
             self.wait_until(started_at.after(settings.shutdown_wait));
         }
         self.acceptor.stop();
@@ -110,11 +111,7 @@ impl Server {
         tracing::info!("shutdown hook done, consuming time total(ms): {total}");
     }
 
-    fn order_all(&self, order: impl Fn() -> Order) {
-        order_all(&self.workers, order);
-    }
-
-    fn wait_until(&self, end: crate::time::Timestamp) {
+    fn wait_until(&self, end: Timestamp) {
         let (parker, _unparker) = parker();
         while self.clock.now() < end {
             parker.park(self.clock.until(Some(end)));

@@ -6,10 +6,9 @@
 
 use std::collections::VecDeque;
 
-use super::connections::Connections;
 use crate::{
     connection::{
-        Handled,
+        Connection, Handled,
         credit::{Credits, Outstanding},
     },
     ids::ConnectionId,
@@ -88,27 +87,22 @@ impl Outbox {
         &mut self.credits
     }
 
-    /// Sends the next command that waits for a credit, if there is one now; names its connection, which may go on.
-    pub(super) fn pop_credited(&mut self, connections: &mut Connections) -> Option<ConnectionId> {
-        let front = self.waiting.front()?;
-        let connection = connections
-            .get_mut(front.connection)
-            .expect("a connection that closes takes its waiting command along")
-            .connection_mut();
-        if !self
-            .credits
-            .take(connection.outstanding_mut(), front.request_len)
-        {
-            return None;
+    /// The connection whose command is the next to be sent once there is a credit.
+    pub(super) fn first_waiting(&self) -> Option<ConnectionId> {
+        self.waiting.front().map(|waiting| waiting.connection)
+    }
+
+    /// Sends the command of [`Self::first_waiting`] if there is a credit for it; its connection may then go on.
+    pub(super) fn send_first_waiting(&mut self, connection: &mut Connection) -> bool {
+        let credited = self.waiting.front().is_some_and(|front| {
+            self.credits
+                .take(connection.outstanding_mut(), front.request_len)
+        });
+        if credited && let Some(Waiting { command, .. }) = self.waiting.pop_front() {
+            connection.submitted();
+            self.push(command);
         }
-        connection.submitted();
-        let Waiting {
-            connection,
-            command,
-            ..
-        } = self.waiting.pop_front()?;
-        self.push(command);
-        Some(connection)
+        credited
     }
 
     /// A connection is gone: its waiting command is not executed, and its commands that are out keep one credit each.
@@ -141,5 +135,94 @@ impl Outbox {
     /// Whether the writer owes and is owed nothing.
     pub(super) fn is_settled(&self) -> bool {
         self.credits.all_free() && self.waiting.is_empty() && self.unsent.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::{
+        limits::IN_FLIGHT_MAX,
+        sync::{Receiver, mailbox, parker},
+    };
+
+    const NOW: Timestamp = Timestamp::from_millis(1000);
+
+    fn id(slot: u32) -> ConnectionId {
+        ConnectionId {
+            worker: 0,
+            slot,
+            generation: 0,
+        }
+    }
+
+    fn outbox(capacity: usize) -> (Outbox, Receiver<Command, Unparker>) {
+        let (_, unparker) = parker();
+        let (sender, receiver) = mailbox(capacity, unparker);
+        (Outbox::new(sender), receiver)
+    }
+
+    /// The slots of the closed connections that the writer is told of.
+    fn received(receiver: &mut Receiver<Command, Unparker>) -> Vec<u32> {
+        let mut slots = Vec::new();
+        receiver.drain(usize::MAX, |command| {
+            let Command::ConnectionClosed(id) = command else {
+                panic!("{command:?}");
+            };
+            slots.push(id.slot);
+        });
+        slots
+    }
+
+    #[test]
+    fn commands_that_find_the_mailbox_full_are_kept_in_order_and_tried_again() {
+        let (mut outbox, mut receiver) = outbox(2);
+        for slot in 0..5 {
+            outbox.push(Command::ConnectionClosed(id(slot)));
+        }
+        outbox.flush(NOW);
+        assert_eq!(outbox.poll_timeout(), Some(NOW.after(RETRY_INTERVAL)));
+        assert!(!outbox.is_settled());
+        assert_eq!(received(&mut receiver), [0, 1]);
+        outbox.push(Command::ConnectionClosed(id(5)));
+        outbox.flush(NOW);
+        assert_eq!(received(&mut receiver), [2, 3]);
+        outbox.flush(NOW);
+        assert_eq!(received(&mut receiver), [4, 5]);
+        assert_eq!(outbox.poll_timeout(), None);
+        assert!(outbox.is_settled());
+    }
+
+    #[test]
+    fn without_credits_commands_wait_first_come_first_served() {
+        let (mut outbox, mut receiver) = outbox(2 * IN_FLIGHT_MAX);
+        let mut greedy = Outstanding::default();
+        for _ in 0..IN_FLIGHT_MAX {
+            let handled = outbox.submit(id(9), Command::ConnectionClosed(id(9)), 0, &mut greedy);
+            assert_eq!(handled, Handled::Submitted);
+        }
+        assert_eq!(received(&mut receiver).len(), IN_FLIGHT_MAX);
+        let mut connections = [(); 3].map(|()| Connection::new(Duration::MAX, NOW));
+        for (slot, connection) in (0..).zip(&mut connections) {
+            let command = Command::ConnectionClosed(id(slot));
+            assert_eq!(
+                outbox.submit(id(slot), command, 0, connection.outstanding_mut()),
+                Handled::Held
+            );
+        }
+        assert!(!outbox.send_first_waiting(&mut connections[0]));
+
+        // The second leaves before its turn.
+        outbox.abandon(id(1), Outstanding::default());
+        outbox.credits_mut().give_back(&mut greedy);
+        outbox.credits_mut().give_back(&mut greedy);
+        for slot in [0, 2] {
+            assert_eq!(outbox.first_waiting(), Some(id(slot)));
+            assert!(outbox.send_first_waiting(&mut connections[slot as usize]));
+        }
+        assert_eq!(outbox.first_waiting(), None);
+        assert_eq!(received(&mut receiver), [0, 2]);
     }
 }

@@ -81,7 +81,7 @@ enum LargeFrame {
     Waiting,
 }
 
-/// See the module's documentation.
+/// See the module's documentation. This is what an idle connection costs.
 #[derive(Debug)]
 pub(super) struct Peer {
     socket: TcpStream,
@@ -414,5 +414,15 @@ impl Clerk<'_> {
                     .submit(self.id, command, request.body.len(), outstanding)
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_idle_connection_costs_at_most_three_hundred_bytes() {
+        assert!(size_of::<Peer>() <= 300, "{}", size_of::<Peer>());
     }
 }

@@ -143,7 +143,7 @@ pub(super) fn start(mut config: Config, kv: KvTable) -> Result<Server, StartErro
     Ok(Server {
         local_addr,
         clock,
-        snapshots: wiring.snapshots.subscribe(),
+        snapshots: wiring.snapshots,
         acceptor,
         workers,
         writer,

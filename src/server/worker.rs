@@ -44,7 +44,7 @@ pub(super) struct Inlets {
 pub(super) struct Worker {
     clock: Clock,
     registry: mio::Registry,
-    connections: Connections,
+    connections: Connections<Peer>,
     /// Slots with something to do.
     ready: VecDeque<u32>,
     deadlines: Deadlines,
@@ -227,7 +227,14 @@ impl Worker {
 
     /// Commands that waited for a credit go out; their connections go on.
     fn send_credited(&mut self) {
-        while let Some(id) = self.desk.outbox.pop_credited(&mut self.connections) {
+        while let Some(id) = self.desk.outbox.first_waiting() {
+            let peer = self
+                .connections
+                .get_mut(id)
+                .expect("who closes takes its waiting command along");
+            if !self.desk.outbox.send_first_waiting(peer.connection_mut()) {
+                break;
+            }
             self.enqueue(id.slot);
         }
     }
@@ -276,7 +283,11 @@ impl Worker {
             desk.outbox.push(Command::ConnectionClosed(id));
         }
         self.log_close(peer.address(), reason);
-        if matches!(reason, CloseReason::Idle | CloseReason::BrokerExpired) {
+        let orderly = matches!(
+            reason,
+            CloseReason::Idle | CloseReason::BrokerExpired | CloseReason::Violation(_)
+        );
+        if orderly {
             peer.close_orderly(&mut self.desk.scratch);
         }
     }

@@ -384,6 +384,18 @@ fn a_stop_answers_the_commands_that_are_out() {
 }
 
 #[test]
+fn a_kv_value_that_cannot_be_kept_is_refused_and_not_shown() {
+    // No folder can be made below a file.
+    let server = Running::start("kvConfigPath=/dev/null/kv.json\n");
+    let mut client = server.connect();
+    let refused = client.ask(&put_kv(1, "k", "v"));
+    assert_eq!(refused.code, 1);
+    let remark = refused.header["remark"].as_str().unwrap();
+    assert!(remark.contains("/dev/null/kv.json"), "{remark}");
+    assert_eq!(client.ask(&get_kv(2, "k")).code, 22);
+}
+
+#[test]
 fn newer_clients_are_told_to_go_away_during_a_graceful_shutdown() {
     let mut server = Running::start("enableShutdownGracefully=true\nshutdownWaitTimeSeconds=1\n");
     let address = server.address;
