@@ -74,14 +74,15 @@ fn read_file(release: &str) -> Result<File> {
 /// Writes a release's golden file.
 ///
 /// # Errors
-/// It cannot be written; the report has notes; or another release is written before the expected one.
+/// It cannot be written; the expected release's report has notes; or another one is written first.
 pub fn write(report: &Report) -> Result<()> {
     let notes: Vec<&String> = report
         .sections
         .iter()
         .flat_map(|section| &section.notes)
         .collect();
-    if !notes.is_empty() {
+    // Older releases may lose track of closed connections; the expected one must not while it is recorded.
+    if report.server == EXPECTED && !notes.is_empty() {
         return Err(Error::new(format!(
             "not fit to be a golden file: {notes:?}"
         )));

@@ -244,13 +244,14 @@ pub fn start(
 pub fn write_conf(folder: &Path, port: u16, settings: &[(&str, &str)]) -> Result<PathBuf> {
     let conf = folder.join("namesrv.conf");
     let kv = folder.join("kvConfig.json");
-    let mut text = format!(
-        "bindAddress=127.0.0.1\nlistenPort={port}\nkvConfigPath={}\n",
+    let lines: String = settings
+        .iter()
+        .map(|(key, value)| format!("{key}={value}\n"))
+        .collect();
+    let text = format!(
+        "bindAddress=127.0.0.1\nlistenPort={port}\nkvConfigPath={}\n{lines}",
         kv.display()
     );
-    for (key, value) in settings {
-        text.push_str(&format!("{key}={value}\n"));
-    }
     fs::write(&conf, text)?;
     Ok(conf)
 }

@@ -12,6 +12,7 @@ pub mod golden;
 pub mod java;
 pub mod json_text;
 pub mod launch;
+pub mod listener;
 pub mod normal;
 pub mod observed;
 pub mod reply;

@@ -1,6 +1,7 @@
 //! What a step shows: the form in which answers are recorded and compared.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 
@@ -81,20 +82,22 @@ impl Answer {
     #[must_use]
     pub fn canonical_header(&self) -> String {
         let quoted = |text: &str| serde_json::to_string(text).expect("a string is always JSON");
+        // Writing to a String cannot fail.
         let mut text = format!("{{\"code\":{}", self.code);
         if let Some(ext) = &self.ext {
             let members: Vec<String> = ext
                 .iter()
                 .map(|(key, value)| format!("{}:{}", quoted(key), quoted(value)))
                 .collect();
-            text.push_str(&format!(",\"extFields\":{{{}}}", members.join(",")));
+            let _ = write!(text, ",\"extFields\":{{{}}}", members.join(","));
         }
-        text.push_str(&format!(
+        let _ = write!(
+            text,
             ",\"flag\":{},\"language\":\"JAVA\",\"opaque\":<echoed>",
             self.flag
-        ));
+        );
         if let Some(remark) = &self.remark {
-            text.push_str(&format!(",\"remark\":{}", quoted(remark)));
+            let _ = write!(text, ",\"remark\":{}", quoted(remark));
         }
         text.push_str(",\"serializeTypeCurrentRPC\":\"JSON\",\"version\":<own>}");
         text

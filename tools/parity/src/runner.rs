@@ -1,8 +1,7 @@
 //! Runs sections against servers and records what they answer.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{SocketAddr, TcpListener};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::net::SocketAddr;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -10,9 +9,9 @@ use crate::connection::{Connection, Received};
 use crate::error::{Error, Result};
 use crate::frame::Frame;
 use crate::launch::{Launcher, Pace, Server};
+use crate::listener::Listener;
 use crate::normal::{Names, normalise};
 use crate::observed::{Answer, Observed, Record, Report, SectionRecord};
-use crate::reply::Reply;
 use crate::script::{Action, RAW_OPAQUE, Section, Step, Wanted, Watch, build};
 
 /// First opaque of ordinary requests and of probes.
@@ -118,7 +117,7 @@ struct Runner {
     server: Box<dyn Server>,
     pace: Pace,
     connections: BTreeMap<String, Connection>,
-    listeners: BTreeMap<String, Receiver<Reply>>,
+    listeners: BTreeMap<String, Listener>,
     names: Names,
     next_opaque: i32,
     next_probe: i32,
@@ -429,39 +428,22 @@ impl Runner {
     }
 
     fn listen(&mut self, name: &str) -> Result<()> {
-        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let listener = Listener::open()?;
         self.names
             .listeners
-            .insert(name.to_owned(), listener.local_addr()?.to_string());
-        let (sender, receiver) = channel();
-        // Both threads end with the test process at the latest; a reader ends when the server closes.
-        thread::spawn(move || {
-            while let Ok((stream, _)) = listener.accept() {
-                let sender = sender.clone();
-                thread::spawn(move || {
-                    let mut connection = Connection::accepted(stream);
-                    while let Received::Frame(reply) =
-                        connection.receive(Instant::now() + Duration::from_secs(300))
-                    {
-                        if sender.send(*reply).is_err() {
-                            return;
-                        }
-                    }
-                });
-            }
-        });
-        self.listeners.insert(name.to_owned(), receiver);
+            .insert(name.to_owned(), listener.address().to_string());
+        self.listeners.insert(name.to_owned(), listener);
         Ok(())
     }
 
     fn heard(&mut self, name: &str, bound: Duration) -> Observed {
-        let Some(receiver) = self.listeners.get(name) else {
-            return Observed::Closed;
-        };
-        match receiver.recv_timeout(bound) {
-            Ok(reply) => Observed::Reply(normalise(&reply, Some(reply.opaque), &self.names)),
-            Err(RecvTimeoutError::Timeout) => Observed::Waiting,
-            Err(RecvTimeoutError::Disconnected) => Observed::Closed,
+        match self
+            .listeners
+            .get(name)
+            .and_then(|listener| listener.next(bound))
+        {
+            Some(reply) => Observed::Reply(normalise(&reply, Some(reply.opaque), &self.names)),
+            None => Observed::Waiting,
         }
     }
 
