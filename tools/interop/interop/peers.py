@@ -82,7 +82,7 @@ class NameServer:
             argv = java(server.java, self.folder, "org.apache.rocketmq.namesrv.NamesrvStartup", "-c", self._conf)
         else:
             argv = [server.path, "-c", self._conf]
-        self.proc = Proc("name server", argv, self.folder, env={"HOME": self.folder})
+        self.proc = Proc("name server", argv, self.folder, env={"HOME": self.folder, "ROCKETMQ_HOME": self.folder})
 
     def wait_up(self):
         """Waits until the server says that it serves, and does."""
