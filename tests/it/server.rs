@@ -396,6 +396,27 @@ fn a_kv_value_that_cannot_be_kept_is_refused_and_not_shown() {
 }
 
 #[test]
+fn more_commands_than_a_worker_may_have_out_wait_and_are_all_executed() {
+    let server = Running::start_with_workers(1, "");
+    let mut clients: Vec<Client> = (0..40).map(|_| server.connect()).collect();
+    // 2400 at once; each waits for the disk, so they pile up.
+    for (number, client) in clients.iter_mut().enumerate() {
+        let key = format!("k{number}");
+        let puts = (0..60).flat_map(|opaque| put_kv(opaque, &key, &opaque.to_string()));
+        client.send(&puts.chain(get_kv(60, &key)).collect::<Vec<u8>>());
+    }
+    for client in &mut clients {
+        let answers: Vec<_> = (0..61).map(|_| client.receive()).collect();
+        assert!(answers.iter().all(|answer| answer.code == 0), "{answers:?}");
+        let last = answers.last().unwrap();
+        assert_eq!(
+            (last.opaque, last.header["extFields"]["value"].as_str()),
+            (60, Some("59"))
+        );
+    }
+}
+
+#[test]
 fn newer_clients_are_told_to_go_away_during_a_graceful_shutdown() {
     let mut server = Running::start("enableShutdownGracefully=true\nshutdownWaitTimeSeconds=1\n");
     let address = server.address;
