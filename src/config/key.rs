@@ -205,7 +205,7 @@ keys! {
         RocketmqHomeDir "rocketmq.home.dir" Text, Unset, NoMeaning("`rocketmqHome`"), "Default of another key";
     }
     Own {
-        WorkerThreads "waypost.workerThreads" Int(0, 1024), Is("0"), Restart, "Threads that serve connections; 0 = one a processor";
+        WorkerThreads "waypost.workerThreads" Int(0, 1024), Is("0"), Restart, "Threads that serve connections; 0 = one fewer than the processors, at least one";
         ConfigUpdateEnable "waypost.configUpdateEnable" Boolean, Is("true"), Blocked, "Code 318 is served; false refuses every change from the network";
         BrokerNameConflict "waypost.brokerNameConflict" Word(&["replace", "reject"]), Is("replace"), Restart, "A broker name that is in use in another cluster: the last registration takes it over, or is refused";
         LogLevel "waypost.logLevel" Word(&["off", "error", "warn", "info", "debug", "trace"]), Is("info"), Restart, "Least important lines to log";

@@ -163,7 +163,7 @@ impl Config {
             .unwrap_or(crate::limits::FRAME_LEN_MAX)
     }
 
-    /// `waypost.workerThreads`; `None` = one a processor.
+    /// `waypost.workerThreads`; `None` = one fewer than the processors, at least one.
     #[must_use]
     pub fn worker_threads(&self) -> Option<usize> {
         self.positive(KeyId::WorkerThreads)

@@ -137,15 +137,8 @@ pub(super) fn heartbeat(
     context: &mut Context<'_>,
     out: &mut Vec<u8>,
 ) -> Outcome {
-    let (Some(cluster), Some(addr)) = (
-        request.ext.get("clusterName"),
-        request.ext.get("brokerAddr"),
-    ) else {
-        return answer(
-            request,
-            out,
-            &system_error("clusterName or brokerAddr is missing"),
-        );
+    let Some((cluster, addr)) = live_key(request) else {
+        return answer(request, out, &no_live_key());
     };
     let binding = refresh(request, context, cluster, addr);
     and_bind(answer(request, out, &Response::success()), binding)
@@ -157,15 +150,8 @@ pub(super) fn query_data_version(
     context: &mut Context<'_>,
     out: &mut Vec<u8>,
 ) -> Outcome {
-    let (Some(cluster), Some(addr)) = (
-        request.ext.get("clusterName"),
-        request.ext.get("brokerAddr"),
-    ) else {
-        return answer(
-            request,
-            out,
-            &system_error("clusterName or brokerAddr is missing"),
-        );
+    let Some((cluster, addr)) = live_key(request) else {
+        return answer(request, out, &no_live_key());
     };
     let theirs = match DataVersion::decode(request.body) {
         Ok(version) => version,
@@ -191,6 +177,18 @@ pub(super) fn query_data_version(
         .with_ext("changed", if changed { "true" } else { "false" })
         .with_body(body);
     and_bind(answer(request, out, &response), binding)
+}
+
+/// What a heartbeat is looked up by (spec 2.5).
+fn live_key<'a>(request: &'a RemotingCommand<'_>) -> Option<(&'a str, &'a str)> {
+    request
+        .ext
+        .get("clusterName")
+        .zip(request.ext.get("brokerAddr"))
+}
+
+fn no_live_key() -> Response {
+    system_error("clusterName or brokerAddr is missing")
 }
 
 /// Notes that a broker is alive. The command to send if the connection is not known to carry it (spec Q42).

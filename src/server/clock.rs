@@ -33,6 +33,13 @@ impl Clock {
         Timestamp::from_millis(0).after(self.started.elapsed())
     }
 
+    /// How long something takes.
+    pub fn time<T>(&self, work: impl FnOnce() -> T) -> (T, Duration) {
+        let before = self.started.elapsed();
+        let done = work();
+        (done, self.started.elapsed() - before)
+    }
+
     /// How long to wait for `deadline`; without one, until something happens.
     #[must_use]
     pub fn until(&self, deadline: Option<Timestamp>) -> Option<Duration> {

@@ -17,6 +17,7 @@ mod peer;
 mod persister;
 pub mod signal;
 mod start;
+mod stats;
 mod worker;
 mod writer;
 

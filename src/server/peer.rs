@@ -48,6 +48,15 @@ pub(super) enum Next {
     More,
 }
 
+/// Where in the scratch a read has put what.
+#[derive(Debug, Clone, Copy)]
+struct Arrived {
+    /// Bytes of an unfinished frame, at the front.
+    lent: usize,
+    /// Bytes that were read, behind them.
+    count: usize,
+}
+
 /// Why a connection ends.
 #[derive(Debug)]
 pub(super) enum CloseReason {
@@ -160,13 +169,13 @@ impl Peer {
     pub(super) fn serve(&mut self, id: ConnectionId, desk: &mut Desk) -> Result<Next, CloseReason> {
         let mut budget = READ_PER_TURN_MAX;
         if self.connection.waits_for_commands() && self.connection.can_resume() {
-            self.resume(id, desk)?;
+            self.execute(id, desk, None)?;
         } else {
             self.write(desk)?;
         }
         loop {
             while !self.connection.waits_for_commands() && self.connection.can_resume() {
-                self.resume(id, desk)?;
+                self.execute(id, desk, None)?;
             }
             let may_read = self.connection.wants_input() && self.large_frame != LargeFrame::Waiting;
             if !(self.readable && may_read) {
@@ -224,64 +233,39 @@ impl Peer {
             return Ok(0);
         }
         self.readable = count == room_len || self.read_closed;
-        let Desk {
-            snapshots,
-            outbox,
-            scratch,
-            answers,
-            limits,
-            now,
-            go_away,
-            ..
-        } = desk;
-        let mut clerk = Clerk {
-            id,
-            address: self.address,
-            snapshot: snapshots.load(),
-            now: *now,
-            go_away: *go_away,
-            known_brokers: &mut self.known_brokers,
-            carries_brokers: &mut self.carries_brokers,
-            outbox,
-        };
-        let executed = self.connection.handle_input(
-            &scratch[..lent + count],
-            lent,
-            limits,
-            *now,
-            answers,
-            |request, out, outstanding| clerk.execute(request, out, outstanding),
-        );
-        self.settle(id, desk, executed)?;
+        self.execute(id, desk, Some(Arrived { lent, count }))?;
         Ok(count)
     }
 
-    /// Executes what was kept.
-    fn resume(&mut self, id: ConnectionId, desk: &mut Desk) -> Result<(), CloseReason> {
-        let Desk {
-            snapshots,
-            outbox,
-            answers,
-            limits,
-            now,
-            go_away,
-            ..
-        } = desk;
+    /// Executes what has arrived behind what was lent for it, or (with nothing new) what was kept.
+    fn execute(
+        &mut self,
+        id: ConnectionId,
+        desk: &mut Desk,
+        arrived: Option<Arrived>,
+    ) -> Result<(), CloseReason> {
         let mut clerk = Clerk {
             id,
             address: self.address,
-            snapshot: snapshots.load(),
-            now: *now,
-            go_away: *go_away,
+            snapshot: desk.snapshots.load(),
+            now: desk.now,
+            go_away: desk.go_away,
             known_brokers: &mut self.known_brokers,
             carries_brokers: &mut self.carries_brokers,
-            outbox,
+            outbox: &mut desk.outbox,
         };
-        let executed = self
-            .connection
-            .resume(limits, answers, |request, out, outstanding| {
-                clerk.execute(request, out, outstanding)
-            });
+        let handle = |request: &RemotingCommand<'_>, out: &mut Vec<u8>, outstanding: &mut _| {
+            clerk.execute(request, out, outstanding)
+        };
+        let (limits, answers) = (&desk.limits, &mut desk.answers);
+        let executed = match arrived {
+            Some(Arrived { lent, count }) => {
+                let input = &desk.scratch[..lent + count];
+                self.connection
+                    .handle_input(input, lent, limits, desk.now, answers, handle)
+            }
+            None => self.connection.resume(limits, answers, handle),
+        };
         self.settle(id, desk, executed)
     }
 

@@ -130,6 +130,7 @@ pub(super) fn start(mut config: Config, kv: KvTable) -> Result<Server, StartErro
             notices,
             persist_jobs,
         },
+        clock.now(),
     );
     let writer = start_writer(
         writer,

@@ -9,6 +9,7 @@ use super::{
     clock::Clock,
     log_limit::LogLimit,
     message::{Notice, Order, PersistJob, Reply},
+    stats::TurnStats,
 };
 use crate::{
     ids::ConnectionId,
@@ -46,6 +47,7 @@ pub(super) struct Writer<W> {
     /// Files that the persister has yet to report on.
     persists_out: usize,
     notice_log: LogLimit,
+    stats: TurnStats,
 }
 
 impl<W: Wake> Writer<W> {
@@ -54,6 +56,7 @@ impl<W: Wake> Writer<W> {
         publisher: Publisher<RouteSnapshot>,
         workers: Vec<WorkerDoor<W>>,
         errands: Errands<W>,
+        now: Timestamp,
     ) -> Self {
         Self {
             registry,
@@ -64,6 +67,7 @@ impl<W: Wake> Writer<W> {
             closes: VecDeque::new(),
             persists_out: 0,
             notice_log: LogLimit::default(),
+            stats: TurnStats::new(now),
         }
     }
 
@@ -79,7 +83,13 @@ impl<W: Wake> Writer<W> {
             // Before the drain: what was sent before the flag was raised is then seen by it.
             let stopping = stop.is_raised();
             let now = clock.now();
-            let count = self.turn(&mut commands, now);
+            let (count, took) = clock.time(|| self.turn(&mut commands, now));
+            if count > 0 {
+                self.stats.turned(count, took);
+            }
+            if let Some(line) = self.stats.poll_report(now) {
+                tracing::info!("{line}");
+            }
             if stopping && count == 0 && self.persists_out == 0 {
                 return;
             }
@@ -130,11 +140,13 @@ impl<W: Wake> Writer<W> {
             closes,
             persists_out,
             notice_log,
+            stats,
         } = self;
-        for effect in registry
-            .publish()
-            .store(|snapshot| publisher.publish(snapshot))
-        {
+        let store = |snapshot| {
+            stats.published();
+            publisher.publish(snapshot);
+        };
+        for effect in registry.publish().store(store) {
             match effect {
                 Effect::Reply(to, answer) => {
                     let worker = usize::from(to.connection.worker);
