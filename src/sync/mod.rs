@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`wake::Wake`] | ends another thread's wait, or its next one |
 //! | [`park`] | a thread sleeps until it is woken or its deadline comes; a wake that comes first is kept |
-//! | [`mailbox`] | bounded, many senders to one receiver; no accepted value stays behind a receiver that sleeps; at most one wake a drain |
+//! | [`mailbox()`] | bounded, many senders to one receiver; no accepted value stays behind a receiver that sleeps; at most one wake a drain |
 //! | [`snapshot`] | one publisher's versions to many readers; a reader sees whole versions, never an older one than before, and never frees one |
 //! | [`stamp`] | a moment that only moves forward |
 //! | [`flag`] | raised once, for good; whoever sees it raised sees what came before |
