@@ -70,6 +70,14 @@ pub(crate) struct TopicEntry {
     pub(crate) mappings: Vec<Mapping>,
 }
 
+impl TopicEntry {
+    /// Whether a broker has a part in the topic.
+    pub(crate) fn involves(&self, broker: BrokerIndex) -> bool {
+        self.slots.iter().any(|slot| slot.broker == broker)
+            || self.mappings.iter().any(|mapping| mapping.owner == broker)
+    }
+}
+
 /// One broker's queues of a topic.
 #[derive(Debug, Clone)]
 pub(crate) struct Slot {

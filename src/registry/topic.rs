@@ -97,26 +97,33 @@ impl Registry {
             .map(|slot| &slot.queues)
     }
 
-    /// Stores a static-topic mapping (spec 3.3 step 10).
+    /// Stores a static-topic mapping (spec 3.3 step 10). One name has one mapping: whoever sends it last owns it.
     pub(super) fn set_mapping(&mut self, name: &TopicName, mapping: Mapping) {
         self.create_topic(name);
         let topic = self
             .working
             .topic(name.as_bytes())
             .expect("a topic just created is there");
-        match topic
+        let place = topic
             .mappings
-            .binary_search_by(|other| other.broker_name.cmp(&mapping.broker_name))
-        {
-            Ok(place) if topic.mappings[place] == mapping => {}
-            Ok(place) => self.topic_mut(name).mappings[place] = mapping,
+            .binary_search_by(|other| other.broker_name.cmp(&mapping.broker_name));
+        if place.is_ok_and(|place| topic.mappings[place] == mapping) {
+            return;
+        }
+        let owner = mapping.owner;
+        let topic = self.topic_mut(name);
+        let id = topic.id;
+        let old_owner = match place {
+            Ok(place) => Some(std::mem::replace(&mut topic.mappings[place], mapping).owner),
             Err(place) => {
-                let owner = mapping.owner;
-                let topic = self.topic_mut(name);
                 topic.mappings.insert(place, mapping);
-                let id = topic.id;
-                self.groups.get_mut(owner).topics.insert(id);
+                None
             }
+        };
+        let gone = old_owner.filter(|old_owner| !topic.involves(*old_owner));
+        self.groups.get_mut(owner).topics.insert(id);
+        if let Some(gone) = gone {
+            self.groups.get_mut(gone).topics.remove(&id);
         }
     }
 

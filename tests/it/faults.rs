@@ -348,6 +348,37 @@ fn a22_a_static_topic_mapping_goes_with_its_broker() {
 }
 
 #[test]
+fn a22_a_mapping_that_changes_hands_goes_with_its_last_owner() {
+    let mapping_only = MAPPING.replace(
+        r#""T":{"topicName":"T","perm":6,"readQueueNums":4,"writeQueueNums":4},"#,
+        r#""V":{"topicName":"V"},"#,
+    );
+    for leaves_first in [1, 2] {
+        let mut world = World::new();
+        world.send(
+            1,
+            &reg("c", "a", 0, "x:1", &[], (0, 1, 1)).body(mapping_only.clone()),
+        );
+        world.send(
+            2,
+            &reg("c", "b", 0, "y:1", &[], (0, 1, 1)).body(mapping_only.clone()),
+        );
+        world.close(leaves_first);
+        world.send(4, &reg("c", "d", 0, "z:1", &topics(&["T", "W"]), (0, 1, 1)));
+        let shown = world.route("T").expect("a route");
+        assert_eq!(
+            shown.get("topicQueueMappingByBroker").is_some(),
+            leaves_first == 1
+        );
+        world.close(3 - leaves_first);
+        let shown = world.route("T").expect("a route");
+        assert_eq!(shown.get("topicQueueMappingByBroker"), None);
+        world.close(4);
+        assert_eq!(world.snapshot.counts(), (0, 0, 0));
+    }
+}
+
+#[test]
 fn a24_each_server_answers_its_own_view() {
     let (mut one, mut other) = (World::new(), World::new());
     one.send(1, &reg("c", "b", 0, "x:1", &many(2), (0, 1, 1)));
