@@ -135,9 +135,13 @@ fn text(server: &str, script: u32, sections: &[SectionRecord]) -> Result<String>
             serde_json::to_string(&section.section)?,
             serde_json::to_string(&section.settings)?,
         );
+        let notes = match section.notes.as_slice() {
+            [] => String::new(),
+            notes => format!(",\"notes\":{}", serde_json::to_string(notes)?),
+        };
+        let steps = steps.join(",\n");
         parts.push(format!(
-            "{{\"section\":{name},\"settings\":{settings},\"steps\":[\n{}\n]}}",
-            steps.join(",\n")
+            "{{\"section\":{name},\"settings\":{settings},\"steps\":[\n{steps}\n]{notes}}}"
         ));
     }
     let server = serde_json::to_string(server)?;
