@@ -1,8 +1,8 @@
 //! What a mailbox costs: a burst through it, a wake-up that is merged with an earlier one, and a round trip to a thread that
 //! sleeps.
 //!
-//! Expected on a machine of 2 cores: some 6 ns a push and as much a pop, 5 ns a merged wake; some 50 µs a round trip, which is two
-//! wake-ups of a sleeping thread and hardly the mailbox at all.
+//! Expected on a quiet machine of 2 cores: some 6 ns a push and as much a pop, 5 ns a merged wake. A round trip is two wake-ups of a
+//! sleeping thread and hardly the mailbox at all: some 50 µs between cores, 5 µs where the two threads share one.
 
 #![expect(
     clippy::disallowed_methods,

@@ -16,7 +16,7 @@ pub(super) fn decode<'a>(
     reader.begin_object()?;
     while let Some(key) = reader.next_key()? {
         match key.as_ref() {
-            "code" => command.code = code(&mut reader)?,
+            "code" => command.code = reader.int32_or_null()?.unwrap_or(0),
             "version" => command.version = reader.int32_or_null()?.unwrap_or(0),
             "opaque" => command.opaque = reader.int32_or_null()?.unwrap_or(0),
             "flag" => command.flag = reader.int32_or_null()?.unwrap_or(0),
@@ -28,17 +28,6 @@ pub(super) fn decode<'a>(
     }
     reader.end()?;
     Ok(())
-}
-
-/// The one number that wraps when it leaves 32 bits, as up to 5.3.3 (spec 1.2).
-fn code(reader: &mut Reader<'_>) -> Result<i32, JsonError> {
-    let wide = reader.int64_or_null()?.unwrap_or(0);
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "wraps on purpose, as Java does"
-    )]
-    let wrapped = wide as i32;
-    Ok(wrapped)
 }
 
 /// Reads the map. Of a repeated one the last counts as a whole.

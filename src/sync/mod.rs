@@ -4,17 +4,18 @@
 //! |---|---|
 //! | [`wake::Wake`] | ends another thread's wait, or its next one |
 //! | [`park`] | a thread sleeps until it is woken or its deadline comes; a wake that comes first is kept |
-//! | [`mailbox()`] | bounded, many senders to one receiver; no accepted value stays behind a receiver that sleeps; at most one wake a drain |
+//! | [`mod@mailbox`] | bounded, many senders to one receiver; no accepted value stays behind a receiver that sleeps; at most one wake a drain |
 //! | [`snapshot`] | one publisher's versions to many readers; a reader sees whole versions, never an older one than before, and never frees one |
 //! | [`stamp`] | a moment that only moves forward |
 //! | [`flag`] | raised once, for good; whoever sees it raised sees what came before |
 //!
 //! What holds for all of them:
 //!
-//! * Nobody waits for anybody. Every call returns after a bounded number of its own steps, with two exceptions that say so:
-//!   [`park::Parker::park`], whose business is waiting, and the hand-over of one value inside
-//!   [`ArrayQueue`](crossbeam::queue::ArrayQueue), where a receiver that has caught up with a sender between its two writes
-//!   spins for the second one.
+//! * Nobody waits for anybody. A call is repeated inside only where another thread has got ahead of it, with two exceptions:
+//!   [`park::Parker::park`], whose business is waiting, and one moment inside
+//!   [`ArrayQueue`](crossbeam::queue::ArrayQueue). Sender and receiver each claim a slot by one write and release it by a second; a
+//!   receiver that has caught up with a sender between the two, or a sender with the receiver in a queue that is full but for that
+//!   slot, spins for the second write and yields.
 //! * Every capacity is an argument, and a full mailbox hands the value back.
 //! * They are generic over the payload and know nothing of the rest of the program but [`crate::time`].
 //! * The same source runs on the machine and under loom: `primitive` switches the atomics, `standin` models the lock-free

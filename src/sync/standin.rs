@@ -25,7 +25,7 @@
 //! |---|---|---|---|
 //! | pop meets a slot that is claimed and not yet filled | spins until it is | "empty" | weaker: misses a value |
 //! | pop meets a stamp that is out of date | compares with the tail after a SeqCst fence | "empty" | weaker: misses a value |
-//! | push meets a slot whose pop it cannot see | compares with the head after a SeqCst fence | "full" | weaker: refuses a value |
+//! | push meets a slot whose pop it cannot see | compares with the head after a SeqCst fence, spins if that has moved | "full" | weaker: refuses a value |
 //! | tail | SeqCst compare-exchange, loom's AcqRel | AcqRel | the same |
 //!
 //! Left out is the original's first load of the tail: the position to try comes from outside the model. A load that reads an old tail

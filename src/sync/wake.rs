@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 /// Ends another thread's wait.
 ///
-/// What an implementation must promise, because [`super::mailbox()`] rests on it:
+/// What an implementation must promise, because [`mod@super::mailbox`] rests on it:
 ///
 /// * **Kept.** A wake that finds its thread awake ends that thread's next wait. (`Thread::unpark` keeps a token, an eventfd a
 ///   count.) Without it, a wake between "looked, found nothing" and "went to sleep" would be lost.

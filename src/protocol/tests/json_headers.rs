@@ -112,8 +112,6 @@ fn numbers_may_be_texts_floats_truths_or_null() {
         ("false", 0),
         ("null", 0),
         ("-0", 0),
-        ("4294967401", 105),
-        ("-4294967191", 105),
     ] {
         with_json_header(format!("{{\"code\":{number}}}"), |command| {
             assert_eq!(command.map(|command| command.code), Ok(code), "{number}");
@@ -150,7 +148,7 @@ fn other_values_are_refused_where_a_number_is_due() {
             assert_refused(format!("{{\"{member}\":{value}}}"));
         }
     }
-    for member in ["opaque", "version", "flag"] {
+    for member in ["code", "opaque", "version", "flag"] {
         for value in ["2147483648", "-2147483649", "\"2147483648\"", "1e10"] {
             assert_refused(format!("{{\"{member}\":{value}}}"));
         }
