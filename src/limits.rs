@@ -33,8 +33,19 @@ pub const IN_FLIGHT_PER_CONNECTION_MAX: usize = 64;
 const _: () = assert!(IN_FLIGHT_PER_CONNECTION_MAX <= IN_FLIGHT_MAX);
 const _: () = assert!(INFLATED_LEN_MAX >= FRAME_LEN_MAX);
 
-/// Connections that one broker may live by: the one that registered it and the latest that heartbeat for it.
-pub const CONNECTIONS_PER_BROKER_MAX: usize = 8;
+/// Connections that one broker may live by beside the one that registered it: the latest that heartbeat for it.
+pub const BEATING_CONNECTIONS_MAX: usize = 8;
+
+/// Bytes of a broker's, cluster's or zone's name and of an address. Each is repeated in every answer that shows the broker.
+pub const NAME_LEN_MAX: usize = 512;
+
+/// Members of one broker group: it is encoded anew when one changes.
+pub const GROUP_MEMBERS_MAX: usize = 256;
+
+/// Broker groups, and topics, of one server: far beyond what brokers have, and an end to what a peer can make it hold.
+pub const GROUPS_MAX: usize = 100_000;
+/// See [`GROUPS_MAX`].
+pub const TOPICS_MAX: usize = 10_000_000;
 
 /// Brokers that a connection remembers to have bound itself to; beyond it a heartbeat binds again, which changes nothing.
 pub const KNOWN_BROKERS_MAX: usize = 64;
@@ -56,7 +67,8 @@ pub const CONFIG_WAITING_MAX: usize = 64;
 
 const _: () = assert!(KV_WAITING_LEN_MAX >= FRAME_LEN_MAX);
 
-/// Request bytes that one in-flight credit stands for: a worker's commands hold at most `IN_FLIGHT_MAX` times this many.
+/// Bytes, as sent and as decoded, that one in-flight credit stands for: the commands of a worker hold about `IN_FLIGHT_MAX` times
+/// this many, or those of one request that is larger by itself.
 pub const IN_FLIGHT_BYTES_PER_CREDIT: usize = 64 * 1024;
 
 /// A worker's read buffer, shared by its connections. 16 KiB holds a hundred pipelined queries; the rest is for registrations.
@@ -68,13 +80,16 @@ pub const LENT_INPUT_LEN_MAX: usize = READ_SCRATCH_LEN / 4;
 /// Bytes read from one connection before the others have their turn.
 pub const READ_PER_TURN_MAX: usize = 4 * READ_SCRATCH_LEN;
 
+/// Bytes of answers to one connection before the others have their turn.
+pub const ANSWERED_PER_TURN_MAX: usize = 4 * OUTPUT_BATCH_LEN;
+
 /// Answers collected before they are written; about what `READ_SCRATCH_LEN / 4` of route queries are answered with.
 pub const OUTPUT_BATCH_LEN: usize = 128 * 1024;
 
 /// A frame longer than this needs admission before it is read to its end (spec Q48).
 pub const LARGE_FRAME_LEN: usize = 64 * 1024;
 
-/// Bytes that one worker's unfinished large frames may add up to (spec Q48).
+/// Bytes that the unfinished large frames of all connections may add up to (spec Q48); each worker has its share.
 pub const UNFINISHED_LEN_MAX: usize = 16 * FRAME_LEN_MAX;
 
 /// A peer that sends less than `ADMISSION_PROGRESS_LEN` of an admitted frame in this time loses its place to those who wait.

@@ -2,7 +2,8 @@
 //!
 //! Requests of one connection are executed in order (spec Q36). A command, which the writer executes, may follow another that
 //! is still out. Anything that is answered from the snapshot waits until every command of its connection is answered: a
-//! registration and a query sent in one go see each other, in that order. What waits is kept here, unread, so that a peer
+//! registration and a query sent in one go see each other, in that order. So does anything behind a change that has to be
+//! written to disk. Answers leave in the order of their requests. What waits is kept here, unread, so that a peer
 //! that does not wait is slowed down by its own socket and by nothing else.
 //!
 //! The rules of a worker that need no socket either are here too: [`admission`] of large frames, [`credit`] towards the
@@ -70,7 +71,9 @@ pub enum Handled {
 pub enum Stop {
     /// Every complete request is executed: the peer's turn.
     Peer,
-    /// The next request waits for commands that are out, or for a credit.
+    /// The next request is a command that waits for room among those that are out, or for a credit.
+    Room,
+    /// The next request waits until no command is out.
     Commands,
     /// Answers have to be written first.
     Output,
@@ -85,6 +88,10 @@ pub struct Connection {
     stop: Stop,
     opened: bool,
     held: bool,
+    /// A command is out that takes effect later than it is applied (its file has to be written): nothing may overtake it.
+    barrier: bool,
+    /// The answer to a request that needed no writer after all, while commands before it are out.
+    deferred: Vec<u8>,
     /// Above the high-water mark, and not yet below the low one.
     clogged: bool,
     /// When what is owed to a peer that sends no more is given up.
@@ -104,6 +111,8 @@ impl Connection {
             stop: Stop::Peer,
             opened: false,
             held: false,
+            barrier: false,
+            deferred: Vec::new(),
             clogged: false,
             lingers_until: None,
             active_at: now,
@@ -122,7 +131,8 @@ impl Connection {
     pub fn can_resume(&self) -> bool {
         match self.stop {
             Stop::Peer => false,
-            Stop::Commands => !self.held && self.outstanding.commands() == 0 || self.may_submit(),
+            Stop::Room => self.may_submit(),
+            Stop::Commands => !self.held && self.outstanding.commands() == 0,
             Stop::Output => !self.clogged,
         }
     }
@@ -215,10 +225,16 @@ impl Connection {
             let request = RemotingCommand::decode(frame)?;
             // The server waits for no response: it asks its peers one-way only (spec 1.4).
             if !request.is_response() {
-                if !self.may_execute(&request) {
-                    break Stop::Commands;
+                if let Some(stop) = self.must_wait(&request) {
+                    break stop;
                 }
-                self.held = handle(&request, out, &mut self.outstanding) == Handled::Held;
+                let (before, answers_len) = (self.outstanding.commands(), out.len());
+                let handled = handle(&request, out, &mut self.outstanding);
+                self.held = handled == Handled::Held;
+                self.barrier |= handled != Handled::Done && is_written_to_disk(request.code);
+                if handled == Handled::Done && before > 0 {
+                    self.deferred.extend(out.drain(answers_len..));
+                }
             }
             executed += consumed;
         };
@@ -238,9 +254,16 @@ impl Connection {
         Ok(self.opened)
     }
 
-    fn may_execute(&self, request: &RemotingCommand<'_>) -> bool {
-        self.outstanding.commands() == 0 && !self.held
-            || is_command(request.code) && self.may_submit()
+    /// Why a request cannot be executed yet. A command may follow others that are out; anything else, and anything behind an
+    /// answer that waits or a command that takes effect later, waits for all of them.
+    fn must_wait(&self, request: &RemotingCommand<'_>) -> Option<Stop> {
+        let none_out = self.outstanding.commands() == 0 && !self.held;
+        let may_follow = is_command(request.code) && !self.barrier && self.deferred.is_empty();
+        match (none_out, may_follow) {
+            (true, _) => None,
+            (false, true) => (!self.may_submit()).then_some(Stop::Room),
+            (false, false) => Some(Stop::Commands),
+        }
     }
 
     fn may_submit(&self) -> bool {
@@ -263,6 +286,10 @@ impl Connection {
         if let Some((head, response)) = answer {
             self.output
                 .append(|bytes| encode::write_response(bytes, head, response));
+        }
+        if self.outstanding.commands() == 0 {
+            self.barrier = self.held && self.barrier;
+            self.output.extend(&std::mem::take(&mut self.deferred));
         }
     }
 
@@ -326,7 +353,7 @@ impl Connection {
     /// Whether the next request waits for commands, that is for this server and not for the peer.
     #[must_use]
     pub fn waits_for_commands(&self) -> bool {
-        self.stop == Stop::Commands
+        matches!(self.stop, Stop::Room | Stop::Commands)
     }
 
     /// The peer sends no more. What it has sent is still executed and answered, for a while.
@@ -359,6 +386,16 @@ impl Connection {
         self.lingers_until
             .map_or(idle_at, |until| until.min(idle_at))
     }
+}
+
+/// Whether a command is done only when a file is written, long after it has been applied.
+fn is_written_to_disk(code: i32) -> bool {
+    const FILES: [RequestCode; 3] = [
+        RequestCode::PutKvConfig,
+        RequestCode::DeleteKvConfig,
+        RequestCode::UpdateNamesrvConfig,
+    ];
+    RequestCode::from_i32(code).is_some_and(|code| FILES.contains(&code))
 }
 
 /// Whether the writer executes this request; any other is answered from the snapshot.

@@ -5,6 +5,10 @@ use crate::{limits::IN_FLIGHT_MAX, protocol::frame::FrameError};
 
 const REGISTER: i32 = 103;
 const ROUTE: i32 = 105;
+/// A command that is done only when a file is written.
+const PUT: i32 = 100;
+/// A command that in these tests needs no writer after all.
+const DELETE: i32 = 216;
 const IDLE: Duration = Duration::from_secs(120);
 
 fn at(millis: u64) -> Timestamp {
@@ -152,7 +156,7 @@ fn execute(
     answer_len: usize,
 ) -> Handled {
     executed.push(request.opaque);
-    if request.code != REGISTER {
+    if ![REGISTER, PUT].contains(&request.code) {
         out.resize(out.len() + answer_len, b'a');
         return Handled::Done;
     }
@@ -223,6 +227,49 @@ fn a_read_waits_for_the_commands_before_it_and_commands_do_not() {
     assert_eq!(world.executed, [1, 2, 3, 4, 5]);
     assert!(world.connection.wants_input());
     assert!(world.credits.all_free());
+}
+
+#[test]
+fn a_command_that_is_answered_at_once_does_not_overtake_those_before_it() {
+    let stream = [
+        frame(REGISTER, 1, 0),
+        frame(DELETE, 2, 0),
+        frame(REGISTER, 3, 0),
+        frame(ROUTE, 4, 0),
+    ]
+    .concat();
+    let mut world = World::new();
+    world.receive(&stream).unwrap();
+    assert_eq!(world.executed, [1, 2], "what follows the kept answer waits");
+    assert!(world.answers.is_empty());
+    world.reply();
+    let kept = world.connection.output().as_slice();
+    assert_eq!(
+        &kept[kept.len() - 10..],
+        b"aaaaaaaaaa",
+        "behind the reply to 1"
+    );
+    assert_eq!(world.executed, [1, 2, 3]);
+    world.reply();
+    assert_eq!(world.executed, [1, 2, 3, 4]);
+}
+
+#[test]
+fn nothing_overtakes_a_change_that_is_written_to_disk() {
+    let stream = [
+        frame(REGISTER, 1, 0),
+        frame(PUT, 2, 0),
+        frame(REGISTER, 3, 0),
+        frame(PUT, 4, 0),
+    ]
+    .concat();
+    let mut world = World::new();
+    world.receive(&stream).unwrap();
+    assert_eq!(world.executed, [1, 2]);
+    world.reply();
+    assert_eq!(world.executed, [1, 2]);
+    world.reply();
+    assert_eq!(world.executed, [1, 2, 3, 4]);
 }
 
 #[test]

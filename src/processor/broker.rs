@@ -4,6 +4,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use super::{Context, Outcome, answer, answer_body, boolean, long, reply_to, system_error, text};
 use crate::{
+    limits::NAME_LEN_MAX,
     protocol::{
         body::DataVersion,
         command::{RemotingCommand, Response},
@@ -39,6 +40,10 @@ enum Refusal {
 impl Refusal {
     fn malformed(remark: impl Into<Cow<'static, str>>) -> Self {
         Self::Malformed(remark.into())
+    }
+
+    fn too_long(what: &str) -> Self {
+        Self::malformed(format!("{what} is longer than {NAME_LEN_MAX} bytes"))
     }
 
     fn into_response(self) -> Response {
@@ -77,22 +82,39 @@ fn read_registration(
     let body = body.ok_or_else(|| Refusal::malformed("RegisterBrokerBody is null"))?;
     let broker_id = long(request, "brokerId")
         .ok_or_else(|| Refusal::malformed("brokerId is missing or not a number"))?;
+    if body.mappings.iter().any(|mapping| {
+        let names = [&mapping.broker_name, &mapping.scope, &mapping.topic];
+        names
+            .into_iter()
+            .flatten()
+            .any(|name| name.len() > NAME_LEN_MAX)
+    }) {
+        return Err(Refusal::too_long("a static-topic mapping's name"));
+    }
     Ok(RegisterBroker {
         cluster_name: required(request, "clusterName")?,
         broker_name: required(request, "brokerName")?,
         broker_id,
         broker_addr: broker_addr(request)?,
-        ha_server_addr: text(request, "haServerAddr"),
-        zone_name: text(request, "__ZONE_NAME"),
+        ha_server_addr: bounded(request, "haServerAddr")?,
+        zone_name: bounded(request, "__ZONE_NAME")?,
         heartbeat_timeout_millis: long(request, "heartbeatTimeoutMillis"),
         enable_acting_master: boolean(request, "enableActingMaster"),
         body,
     })
 }
 
+/// A name that is repeated in answers must not be long.
+fn bounded(request: &RemotingCommand<'_>, name: &'static str) -> Result<Option<Arc<str>>, Refusal> {
+    match request.ext.get(name) {
+        Some(text) if text.len() > NAME_LEN_MAX => Err(Refusal::too_long(name)),
+        text => Ok(text.map(Arc::from)),
+    }
+}
+
 /// The original answers success and corrupts its tables (spec Q15).
 fn required(request: &RemotingCommand<'_>, name: &'static str) -> Result<Arc<str>, Refusal> {
-    text(request, name)
+    bounded(request, name)?
         .filter(|text| !text.is_empty())
         .ok_or_else(|| Refusal::malformed(format!("{name} is missing")))
 }

@@ -23,7 +23,13 @@ pub(super) fn get_route_info(
     }
     let topic = request.ext.get("topic");
     let Some(route) = topic.and_then(|topic| context.snapshot.route(topic)) else {
-        return answer(request, out, &not_found(topic.unwrap_or("null")));
+        // A server that is being left must not tell anyone that a topic does not exist (fault D2).
+        let response = if context.go_away {
+            system_error("name server is shutting down")
+        } else {
+            not_found(topic.unwrap_or("null"))
+        };
+        return answer(request, out, &response);
     };
     let view = RouteView {
         dialect: dialect(request),

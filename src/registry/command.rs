@@ -75,8 +75,38 @@ pub enum Command {
     DeleteKv(ReplyTo, Arc<str>, Arc<str>),
     /// 318: the body as sent.
     UpdateConfig(ReplyTo, Bytes),
+    /// The server is about to stop and tells its clients so: from here on the silence or the disconnection of a broker is our
+    /// doing, and must not take its routes from those who still ask (fault D2).
+    Drain,
     /// A file has been written, or could not be.
     Persisted(PersistTicket, Result<(), String>),
+}
+
+impl Command {
+    /// About how many bytes it holds while it waits for the writer, beyond its own size. What a peer sends compressed, or as
+    /// many small things, is larger here than on the wire.
+    #[must_use]
+    pub fn held_len(&self) -> usize {
+        match self {
+            Self::Register(_, broker) => {
+                let body = &broker.body;
+                size_of_val(body.topics.as_slice()) + size_of_val(body.mappings.as_slice())
+            }
+            Self::RegisterTopic(_, _, queues) => size_of_val(queues.as_slice()),
+            Self::PutKv(_, namespace, key, value) => {
+                namespace.len() + key.len() + value.as_ref().map_or(0, |value| value.len())
+            }
+            Self::DeleteKv(_, namespace, key) => namespace.len() + key.len(),
+            Self::DeleteTopic(_, topic, _) => topic.as_bytes().len(),
+            Self::WipeWritePerm(_, name) | Self::AddWritePerm(_, name) => name.len(),
+            Self::Unregister(..)
+            | Self::BindHeartbeat(..)
+            | Self::ConnectionClosed(_)
+            | Self::UpdateConfig(..)
+            | Self::Drain
+            | Self::Persisted(..) => 0,
+        }
+    }
 }
 
 /// Which broker a request speaks of. Not its id: an address moves between ids (spec 3.5, A10).

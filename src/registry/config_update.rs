@@ -12,6 +12,7 @@ use crate::{
     config::Config,
     limits,
     protocol::{code::ResponseCode, command::Response},
+    time::Timestamp,
 };
 
 const NO_PERMISSION: i32 = ResponseCode::NoPermission as i32;
@@ -88,7 +89,12 @@ impl Registry {
         }
     }
 
-    pub(super) fn config_persisted(&mut self, number: u64, result: Result<(), String>) {
+    pub(super) fn config_persisted(
+        &mut self,
+        number: u64,
+        result: Result<(), String>,
+        now: Timestamp,
+    ) {
         let Some(out) = self.config.out.take_if(|out| out.number == number) else {
             return;
         };
@@ -101,6 +107,7 @@ impl Registry {
                 self.working.settings = out.config.live();
                 self.working.config = Arc::new(out.config);
                 self.changed = true;
+                self.reschedule_scan(now);
                 out.response
             }
             Err(error) => {

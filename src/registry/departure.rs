@@ -32,7 +32,11 @@ impl Registry {
 
     /// Every broker that lives by this connection alone leaves (spec 3.6, Q7).
     pub(super) fn connection_closed(&mut self, connection: ConnectionId) {
-        for addr in self.unbind_connection(connection) {
+        let orphaned = self.unbind_connection(connection);
+        if self.draining {
+            return;
+        }
+        for addr in orphaned {
             tracing::info!(
                 "the broker's channel destroyed, submit the unregister request at once, {addr}"
             );

@@ -85,37 +85,35 @@ pub(crate) struct Slot {
     pub(crate) queues: Arc<QueueShape>,
 }
 
-/// Queue data of one broker; topics of the same broker with the same numbers share it.
+/// Queue data; topics of the same broker with the same numbers share it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct QueueShape {
     /// As the broker declared it.
     pub(crate) declared: QueueSettings,
     /// What readers are shown: the declared permission unless an operator or the loss of a master changed it.
     pub(crate) perm: i32,
-    /// `QueueData` (spec 2.2).
-    pub(crate) text: Dialects,
+    /// `QueueData` (spec 2.2) from the permission on, alike in both dialects. What comes before it is the broker's
+    /// [`BrokerTexts::queue_data`].
+    pub(crate) text: Box<[u8]>,
 }
 
 impl QueueShape {
-    pub(crate) fn new(broker_name: &str, declared: QueueSettings, perm: i32) -> Self {
-        let text = Dialects::encode(|out, dialect| {
-            out.extend_from_slice(b"{\"brokerName\":");
-            fastjson::write_string(out, broker_name, dialect);
-            for (label, number) in [
-                (&b",\"perm\":"[..], perm),
-                (b",\"readQueueNums\":", declared.read_queue_nums),
-                (b",\"topicSysFlag\":", declared.topic_sys_flag),
-                (b",\"writeQueueNums\":", declared.write_queue_nums),
-            ] {
-                out.extend_from_slice(label);
-                fastjson::write_i64(out, i64::from(number), dialect);
-            }
-            out.push(b'}');
-        });
+    pub(crate) fn new(declared: QueueSettings, perm: i32) -> Self {
+        let mut text = Vec::new();
+        for (label, number) in [
+            (&b"\"perm\":"[..], perm),
+            (b",\"readQueueNums\":", declared.read_queue_nums),
+            (b",\"topicSysFlag\":", declared.topic_sys_flag),
+            (b",\"writeQueueNums\":", declared.write_queue_nums),
+        ] {
+            text.extend_from_slice(label);
+            fastjson::write_i64(&mut text, i64::from(number), Dialect::Plain);
+        }
+        text.push(b'}');
         Self {
             declared,
             perm,
-            text,
+            text: text.into_boxed_slice(),
         }
     }
 
@@ -186,6 +184,8 @@ pub(crate) struct BrokerTexts {
     pub(crate) data: Dialects,
     /// The same with the smallest id shown as 0; present while a slave may act as master (spec 3.8 step 5).
     pub(crate) acting: Option<Dialects>,
+    /// `{"brokerName":"…",`, the start of each of the broker's queue data.
+    pub(crate) queue_data: Dialects,
     /// Members of `filterServerTable`, comma-separated; empty when there are none.
     pub(crate) filter_servers: Dialects,
 }
@@ -234,6 +234,11 @@ impl BrokerEntry {
             acting: self
                 .acting_id()
                 .map(|id| Dialects::encode(|out, dialect| self.write_data(out, dialect, Some(id)))),
+            queue_data: Dialects::encode(|out, dialect| {
+                out.extend_from_slice(b"{\"brokerName\":");
+                fastjson::write_string(out, &self.name, dialect);
+                out.push(b',');
+            }),
             filter_servers: Dialects::encode(|out, dialect| {
                 self.write_filter_servers(out, dialect)
             }),

@@ -24,6 +24,8 @@ pub(super) struct GroupState {
     pub(super) topics: BTreeSet<TopicId>,
     /// Queue data in use, so that topics with the same numbers share one encoded text.
     shapes: HashMap<(QueueSettings, i32), Arc<QueueShape>>,
+    /// How many shapes there were after the last sweep for unused ones.
+    shapes_swept: usize,
 }
 
 /// Below this many shapes a group's unused ones are not looked for.
@@ -56,17 +58,19 @@ impl GroupStates {
 
 impl GroupState {
     /// The shared queue data with these numbers.
-    pub(super) fn shape(
-        &mut self,
-        broker_name: &str,
-        declared: QueueSettings,
-        perm: i32,
-    ) -> Arc<QueueShape> {
-        if self.shapes.len() >= SHAPES_SWEEP_MIN && self.shapes.len().is_power_of_two() {
-            self.shapes.retain(|_, shape| Arc::strong_count(shape) > 1);
+    ///
+    /// Unused ones are looked for when there are twice as many as last time, so that they cost each insertion a constant.
+    pub(super) fn shape(&mut self, declared: QueueSettings, perm: i32) -> Arc<QueueShape> {
+        if let Some(shape) = self.shapes.get(&(declared, perm)) {
+            return Arc::clone(shape);
         }
-        let shape = || Arc::new(QueueShape::new(broker_name, declared, perm));
-        Arc::clone(self.shapes.entry((declared, perm)).or_insert_with(shape))
+        if self.shapes.len() >= SHAPES_SWEEP_MIN.max(2 * self.shapes_swept) {
+            self.shapes.retain(|_, shape| Arc::strong_count(shape) > 1);
+            self.shapes_swept = self.shapes.len();
+        }
+        let shape = Arc::new(QueueShape::new(declared, perm));
+        self.shapes.insert((declared, perm), Arc::clone(&shape));
+        shape
     }
 }
 
@@ -118,9 +122,11 @@ impl Registry {
 
     /// Takes a group out of every table: its topics lose it, and go with it if it was their last broker.
     pub(super) fn remove_group(&mut self, index: BrokerIndex) {
-        for topic in std::mem::take(&mut self.groups.get_mut(index).topics) {
-            self.leave_topic(topic, index);
-        }
+        let topics = std::mem::take(&mut self.groups.get_mut(index).topics);
+        let gone = topics
+            .into_iter()
+            .filter(|topic| self.leave_topic(*topic, index))
+            .count();
         let entry = Arc::clone(self.group(index));
         self.working.broker_names.remove(
             self.working.hasher.hash(entry.name.as_bytes()),
@@ -130,7 +136,7 @@ impl Registry {
         self.groups.remove(index);
         self.changed = true;
         tracing::info!(
-            "unregisterBroker, remove name from brokerAddrTable OK, {}",
+            "unregisterBroker, remove name from brokerAddrTable OK, {}, and {gone} topics with it",
             entry.name
         );
     }

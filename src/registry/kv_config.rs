@@ -14,6 +14,7 @@ use super::{
 use crate::{
     limits,
     protocol::{body, code::ResponseCode, command::Response, kv_file},
+    time::Timestamp,
 };
 
 /// The one namespace that has a meaning (spec 4).
@@ -148,10 +149,15 @@ impl Registry {
         });
     }
 
-    pub(super) fn persisted(&mut self, ticket: PersistTicket, result: Result<(), String>) {
+    pub(super) fn persisted(
+        &mut self,
+        ticket: PersistTicket,
+        result: Result<(), String>,
+        now: Timestamp,
+    ) {
         match ticket.file {
             PersistFile::KvConfig => self.kv_persisted(ticket.number, result),
-            PersistFile::Properties => self.config_persisted(ticket.number, result),
+            PersistFile::Properties => self.config_persisted(ticket.number, result, now),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use smallvec::smallvec;
+use smallvec::SmallVec;
 
 use super::{
     Effect, Registry,
@@ -23,6 +23,10 @@ impl Registry {
         if self.next_scan_at.is_none_or(|at| now < at) {
             return;
         }
+        if self.draining {
+            self.next_scan_at = None;
+            return;
+        }
         let silent = |last: Timestamp, timeout| last.after(timeout) < now;
         let lives = self.working.live.iter();
         let expired: Vec<_> = lives
@@ -36,7 +40,7 @@ impl Registry {
                 live.broker_name,
                 live.addr
             );
-            let connections = self.bound.get(&live.addr).cloned().unwrap_or_default();
+            let connections = self.unbind_addr(&live.addr);
             self.depart(&live.addr);
             // A connection that other live brokers share (a broker container) stays: closing it would take them along.
             for connection in connections {
@@ -62,22 +66,30 @@ impl Registry {
             .get_or_insert_with(|| now.after(self.working.settings.scan_interval));
     }
 
+    /// The interval has changed: the next scan is one of the new length away.
+    pub(super) fn reschedule_scan(&mut self, now: Timestamp) {
+        if self.next_scan_at.take().is_some() {
+            self.schedule_scan(now);
+        }
+    }
+
     pub(super) fn next_generation(&mut self) -> u64 {
         self.last_generation += 1;
         self.last_generation
     }
 
-    /// The broker lives by the connection it registers over, and by no older one. Says whether that is news.
+    /// The broker lives by the connection it registers over, and no longer by the one it registered over before. Those over
+    /// which it heartbeats stay. Says whether the connection is another one.
     pub(super) fn bind_registration(&mut self, addr: &Arc<str>, connection: ConnectionId) -> bool {
-        if self
-            .bound
-            .get(addr)
-            .is_some_and(|bound| **bound == [connection])
-        {
+        let bound = self.bound.entry(Arc::clone(addr)).or_default();
+        let before = bound.registering.replace(connection);
+        if before == Some(connection) {
             return false;
         }
-        self.unbind_addr(addr);
-        self.bound.insert(Arc::clone(addr), smallvec![connection]);
+        bound.beating.retain(|other| *other != connection);
+        if let Some(before) = before {
+            forget(&mut self.connections, before, addr);
+        }
         self.connections
             .entry(connection)
             .or_default()
@@ -93,23 +105,24 @@ impl Registry {
             .filter(|live| live.generation == binding.generation)
             .map(|live| Arc::clone(&live.addr))
         {
-            let bound = self.bound.entry(Arc::clone(&addr)).or_default();
-            if !bound.contains(&to.connection) {
-                if bound.len() >= limits::CONNECTIONS_PER_BROKER_MAX {
-                    let oldest = bound.remove(0);
-                    forget(&mut self.connections, oldest, &addr);
-                }
-                self.bound
-                    .entry(Arc::clone(&addr))
-                    .or_default()
-                    .push(to.connection);
-                self.connections
-                    .entry(to.connection)
-                    .or_default()
-                    .insert(addr);
-            }
+            self.bind_beating(addr, to.connection);
         }
         self.effects.push(Effect::Reply(to, None));
+    }
+
+    fn bind_beating(&mut self, addr: Arc<str>, connection: ConnectionId) {
+        let bound = self.bound.entry(Arc::clone(&addr)).or_default();
+        if bound.contains(connection) {
+            return;
+        }
+        // Never the registering one: strangers that heartbeat for a broker must not push out its own connection.
+        let oldest = (bound.beating.len() >= limits::BEATING_CONNECTIONS_MAX)
+            .then(|| bound.beating.remove(0));
+        bound.beating.push(connection);
+        if let Some(oldest) = oldest {
+            forget(&mut self.connections, oldest, &addr);
+        }
+        self.connections.entry(connection).or_default().insert(addr);
     }
 
     /// Forgets a connection. Returns the brokers that lived by it alone.
@@ -119,17 +132,36 @@ impl Registry {
             let Some(bound) = self.bound.get_mut(addr) else {
                 return false;
             };
-            bound.retain(|other| *other != connection);
-            bound.is_empty()
+            bound.registering.take_if(|other| *other == connection);
+            bound.beating.retain(|other| *other != connection);
+            bound.registering.is_none() && bound.beating.is_empty()
         });
         orphaned.collect()
     }
 
-    /// Forgets what connections an address lives by.
-    pub(super) fn unbind_addr(&mut self, addr: &Arc<str>) {
-        for connection in self.bound.remove(addr).unwrap_or_default() {
-            forget(&mut self.connections, connection, addr);
+    /// Forgets what connections an address lives by, and says which they were.
+    pub(super) fn unbind_addr(&mut self, addr: &Arc<str>) -> Vec<ConnectionId> {
+        let bound = self.bound.remove(addr).unwrap_or_default();
+        let connections: Vec<_> = bound.registering.into_iter().chain(bound.beating).collect();
+        for connection in &connections {
+            forget(&mut self.connections, *connection, addr);
         }
+        connections
+    }
+}
+
+/// The connections that an address lives by.
+#[derive(Debug, Default)]
+pub(super) struct Bound {
+    /// The one it registered over last, while that is open.
+    registering: Option<ConnectionId>,
+    /// Others over which it heartbeats, oldest first.
+    beating: SmallVec<[ConnectionId; 1]>,
+}
+
+impl Bound {
+    fn contains(&self, connection: ConnectionId) -> bool {
+        self.registering == Some(connection) || self.beating.contains(&connection)
     }
 }
 

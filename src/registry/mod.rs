@@ -34,7 +34,6 @@ use std::{
 pub use command::Command;
 use command::ReplyTo;
 pub use effect::Effect;
-use smallvec::SmallVec;
 pub use snapshot::{KvTable, RouteSnapshot};
 
 use crate::{config::Config, ids::ConnectionId, protocol::command::Response, time::Timestamp};
@@ -50,7 +49,7 @@ pub struct Registry {
     groups: group::GroupStates,
     topic_ids: topic::TopicIds,
     /// Which connections each live address lives by: the one that registered it and those that heartbeat for it.
-    bound: HashMap<Arc<str>, SmallVec<[ConnectionId; 2]>>,
+    bound: HashMap<Arc<str>, liveness::Bound>,
     /// The same from the other end.
     connections: HashMap<ConnectionId, BTreeSet<Arc<str>>>,
     last_generation: u64,
@@ -59,6 +58,8 @@ pub struct Registry {
     kv: kv_config::KvWriter,
     config: config_update::ConfigWriter,
     name_conflicts: register::NameConflicts,
+    /// The server says goodbye: nobody is expired or missed any more, so that routes stay as they are.
+    draining: bool,
 }
 
 impl Registry {
@@ -91,6 +92,7 @@ impl Registry {
             kv: kv_config::KvWriter::default(),
             config: config_update::ConfigWriter::default(),
             name_conflicts: register::NameConflicts::default(),
+            draining: false,
         }
     }
 
@@ -116,7 +118,8 @@ impl Registry {
             Command::PutKv(to, namespace, key, value) => self.put_kv(to, namespace, key, value),
             Command::DeleteKv(to, namespace, key) => self.delete_kv(to, namespace, key),
             Command::UpdateConfig(to, body) => self.update_config(to, body),
-            Command::Persisted(ticket, result) => self.persisted(ticket, result),
+            Command::Persisted(ticket, result) => self.persisted(ticket, result, now),
+            Command::Drain => self.draining = true,
         }
     }
 

@@ -169,8 +169,9 @@ impl Route<'_> {
         out.push(b'}');
         self.write_order_topic_conf(dialect, out);
         out.extend_from_slice(b",\"queueDatas\":[");
-        self.write_each(view, out, |slot, _, out| {
-            out.extend_from_slice(slot.queues.text.get(dialect))
+        self.write_each(view, out, |slot, broker, out| {
+            out.extend_from_slice(broker.texts.queue_data.get(dialect));
+            out.extend_from_slice(&slot.queues.text);
         });
         out.push(b']');
         self.write_mappings(dialect, out);
@@ -248,6 +249,12 @@ impl Route<'_> {
 
 /// Groups without a master are shown to every zone (spec 7.2).
 fn is_in_zone(broker: &BrokerEntry, zone: &str) -> bool {
-    let same = |name: &str| name.to_lowercase() == zone.to_lowercase();
+    // Ends at the first letter that differs, so a long name from a peer costs no more than the broker's own.
+    let same = |name: &str| folded(name).eq(folded(zone));
     !broker.has_master() || broker.zone_name.as_deref().is_some_and(same)
+}
+
+/// The letters of a name without their case.
+fn folded(name: &str) -> impl Iterator<Item = char> {
+    name.chars().flat_map(char::to_lowercase)
 }

@@ -75,6 +75,9 @@ impl Registry {
     }
 
     fn admit(&mut self, broker: &RegisterBroker, now: Timestamp) -> Admission {
+        if let Some(full) = self.full(broker) {
+            return Admission::Refused(full);
+        }
         let Some(group) = self.working.broker(&broker.broker_name) else {
             return if is_single_topic(broker) {
                 Admission::Refused(refused())
@@ -105,6 +108,30 @@ impl Registry {
             }
         }
         Admission::Accepted
+    }
+
+    /// The answer to a registration for which there is no room.
+    fn full(&self, broker: &RegisterBroker) -> Option<Response> {
+        let group = self.working.broker(&broker.broker_name);
+        let is_crowded = group.is_some_and(|group| {
+            group.addrs.len() >= limits::GROUP_MEMBERS_MAX
+                && !group.addrs.contains_key(&broker.broker_id)
+        });
+        let what = if group.is_none() && self.working.broker_names.len() >= limits::GROUPS_MAX {
+            format!("{} broker groups", limits::GROUPS_MAX)
+        } else if is_crowded {
+            format!(
+                "{} members of {}",
+                limits::GROUP_MEMBERS_MAX,
+                broker.broker_name
+            )
+        } else if self.working.topics.len() + broker.body.topics.len() > limits::TOPICS_MAX {
+            format!("{} topics", limits::TOPICS_MAX)
+        } else {
+            return None;
+        };
+        let remark = format!("this name server holds no more than {what}");
+        Some(Response::error(ResponseCode::SystemError, remark).with_empty_ext())
     }
 
     fn note_name_conflict(&mut self, broker: &RegisterBroker, held_by: &str, now: Timestamp) {

@@ -52,11 +52,8 @@ impl Registry {
         broker: BrokerIndex,
         queues: Queues,
     ) -> SetQueues {
-        let broker_name = Arc::clone(&self.group(broker).name);
-        let shape = self
-            .groups
-            .get_mut(broker)
-            .shape(&broker_name, queues.declared, queues.perm);
+        let group = self.groups.get_mut(broker);
+        let shape = group.shape(queues.declared, queues.perm);
         self.create_topic(name);
         let topic = self
             .working
@@ -90,11 +87,8 @@ impl Registry {
     /// The queues that a broker has of a topic.
     pub(super) fn queues(&self, name: &TopicName, broker: BrokerIndex) -> Option<&Arc<QueueShape>> {
         let topic = self.working.topic(name.as_bytes())?;
-        topic
-            .slots
-            .iter()
-            .find(|slot| slot.broker == broker)
-            .map(|slot| &slot.queues)
+        let place = slot_place(topic, broker, &self.working.brokers).ok()?;
+        Some(&topic.slots[place].queues)
     }
 
     /// Stores a static-topic mapping (spec 3.3 step 10). One name has one mapping: whoever sends it last owns it.
@@ -169,19 +163,20 @@ impl Registry {
     }
 
     /// Takes a broker's slot and mappings out of a topic, and the topic away if nothing is left of it. The group's own list
-    /// of topics is the caller's to keep.
-    pub(super) fn leave_topic(&mut self, id: TopicId, broker: BrokerIndex) {
+    /// of topics is the caller's to keep. Says whether the topic is gone.
+    pub(super) fn leave_topic(&mut self, id: TopicId, broker: BrokerIndex) -> bool {
         let name = self.topic_by_id(id).name.clone();
         let topic = self.topic_mut(&name);
         topic.slots.retain(|slot| slot.broker != broker);
         topic.mappings.retain(|mapping| mapping.owner != broker);
-        if topic.slots.is_empty() && topic.mappings.is_empty() {
+        let gone = topic.slots.is_empty() && topic.mappings.is_empty();
+        if gone {
             self.working
                 .topics
                 .remove(self.topic_ids.hash(id), name.as_bytes());
             self.topic_ids.free.push(id);
-            tracing::info!("removeTopicByBrokerName, remove one broker's topic, {name}");
         }
+        gone
     }
 
     /// The same for one broker's topic by name, its list included.

@@ -91,53 +91,61 @@ fn recover<T: Default, E: fmt::Display>(
     decode: impl Fn(&[u8]) -> Result<T, E>,
 ) -> Loaded<T> {
     let backup = file::backup_of(path);
-    let mut problems = vec![match keep_aside(path) {
+    let aside = keep_aside(path);
+    let mut problems = vec![match &aside {
         Ok(aside) => format!(
             "{} is damaged: {damage}; it is kept as {}",
             path.display(),
             aside.display()
         ),
         Err(error) => format!(
-            "{} is damaged: {damage}; it cannot be kept aside: {error}",
+            "{} is damaged: {damage}; it stays as it is, since it cannot be kept aside: {error}",
             path.display()
         ),
     }];
+    let is_kept = aside.is_ok();
     let nothing = "the KV configuration is empty";
-    let restored = match read(&backup, decode) {
+    let mut written = Ok(());
+    let table = match read(&backup, decode) {
         Ok(Content::Whole(table, bytes)) => {
             problems.push(format!(
                 "the state before the last change is taken from {}",
                 backup.display()
             ));
             // A start that finds no file must not forget what this one has found in the backup.
-            file::restore(path, &bytes).map(|()| table)
+            if is_kept {
+                written = file::restore(path, &bytes);
+            }
+            table
         }
         Ok(Content::Missing) => {
             problems.push(format!("there is no {}: {nothing}", backup.display()));
-            fs::remove_file(path).map(|()| T::default())
+            if is_kept {
+                written = fs::remove_file(path);
+            }
+            T::default()
         }
         Ok(Content::Damaged(damage)) => {
             problems.push(format!(
                 "{} is damaged too: {damage}; {nothing}",
                 backup.display()
             ));
-            fs::remove_file(path).map(|()| T::default())
+            if is_kept {
+                written = fs::remove_file(path);
+            }
+            T::default()
         }
         Err(error) => {
             problems.push(format!(
                 "cannot read {}: {error}; {nothing}",
                 backup.display()
             ));
-            Ok(T::default())
+            T::default()
         }
     };
-    let table = restored.unwrap_or_else(|error| {
-        problems.push(format!(
-            "cannot write {}: {error}; {nothing}",
-            path.display()
-        ));
-        T::default()
-    });
+    if let Err(error) = written {
+        problems.push(format!("cannot write {}: {error}", path.display()));
+    }
     Loaded { table, problems }
 }
 

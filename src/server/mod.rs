@@ -32,7 +32,7 @@ use self::{
 use crate::{
     config::Config,
     limits::RETRY_INTERVAL,
-    registry::{KvTable, RouteSnapshot},
+    registry::{Command, KvTable, RouteSnapshot},
     sync::{Flag, Full, Sender, Source, Unparker, Wake, parker},
     time::Timestamp,
 };
@@ -43,6 +43,7 @@ pub struct Server {
     local_addr: SocketAddr,
     clock: Clock,
     snapshots: Source<RouteSnapshot>,
+    commands: Sender<Command, Unparker>,
     acceptor: Thread<PollWaker>,
     workers: Vec<WorkerThread>,
     writer: Thread<Unparker>,
@@ -94,6 +95,8 @@ impl Server {
     pub fn shutdown(self) {
         let started_at = self.clock.now();
         tracing::info!("shutdown hook was invoked, 1 times.");
+        // From here on brokers leave because of us, and nobody must be told that topics are gone (fault D2).
+        insist(|command| self.commands.send(command), Command::Drain);
         let settings = *self.snapshots.subscribe().load().settings();
         if settings.enable_shutdown_gracefully {
             order_all(&self.workers, || Order::GoAway);
@@ -120,15 +123,20 @@ impl Server {
     }
 }
 
-/// Gives every worker an order; a full mailbox only delays it.
+/// Gives every worker an order.
 fn order_all(workers: &[WorkerThread], order: impl Fn() -> Order) {
-    let (parker, _unparker) = parker();
     for worker in workers {
-        let mut unsent = order();
-        while let Err(Full(order)) = worker.orders.send(unsent) {
-            unsent = order;
-            parker.park(Some(RETRY_INTERVAL));
-        }
+        insist(|order| worker.orders.send(order), order());
+    }
+}
+
+/// Sends something that must not be lost; a full mailbox only delays it.
+fn insist<T>(send: impl Fn(T) -> Result<(), Full<T>>, message: T) {
+    let (parker, _unparker) = parker();
+    let mut unsent = message;
+    while let Err(Full(message)) = send(unsent) {
+        unsent = message;
+        parker.park(Some(RETRY_INTERVAL));
     }
 }
 

@@ -88,7 +88,12 @@ impl Notifier {
             self.now = clock.now();
             for event in &events {
                 if event.token() == WAKER {
-                    notices.drain(NOTICES_MAX, |notice| self.send(&notice));
+                    // Looking up a name may take long: a stop does not wait for all of them.
+                    notices.drain(NOTICES_MAX, |notice| {
+                        if !stop.is_raised() {
+                            self.send(&notice);
+                        }
+                    });
                 } else if let Ok(slot) = u32::try_from(event.token().0) {
                     self.handle_event(slot, event);
                 }

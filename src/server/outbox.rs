@@ -13,6 +13,7 @@ use crate::{
     },
     ids::ConnectionId,
     limits::RETRY_INTERVAL,
+    processor,
     registry::Command,
     sync::{Full, Sender, Unparker},
     time::Timestamp,
@@ -90,6 +91,12 @@ impl Outbox {
     /// The connection whose command is the next to be sent once there is a credit.
     pub(super) fn first_waiting(&self) -> Option<ConnectionId> {
         self.waiting.front().map(|waiting| waiting.connection)
+    }
+
+    /// Whether that command may bind a broker to its connection.
+    pub(super) fn first_waiting_marks(&self) -> bool {
+        let front = self.waiting.front();
+        front.is_some_and(|waiting| processor::marks_connection(&waiting.command))
     }
 
     /// Sends the command of [`Self::first_waiting`] if there is a credit for it; its connection may then go on.

@@ -16,7 +16,7 @@ use crate::{
         Connection, Handled, StreamLimits, Violation, admission::Admission, credit::Outstanding,
     },
     ids::ConnectionId,
-    limits::READ_PER_TURN_MAX,
+    limits::{ANSWERED_PER_TURN_MAX, READ_PER_TURN_MAX},
     processor::{self, Context, KnownBrokers, Outcome},
     protocol::command::RemotingCommand,
     registry::{Command, RouteSnapshot},
@@ -160,6 +160,11 @@ impl Peer {
         self.readable || self.hung_up || !self.connection.output().is_empty()
     }
 
+    /// A command that may bind a broker to this connection is on its way to the writer.
+    pub(super) fn mark_broker(&mut self) {
+        self.carries_brokers = true;
+    }
+
     /// Its large frame may be read now.
     pub(super) fn admitted(&mut self) {
         self.large_frame = LargeFrame::Admitted;
@@ -168,6 +173,7 @@ impl Peer {
     /// Reads, executes and answers as much as it may in one turn.
     pub(super) fn serve(&mut self, id: ConnectionId, desk: &mut Desk) -> Result<Next, CloseReason> {
         let mut budget = READ_PER_TURN_MAX;
+        let mut answered = 0;
         if self.connection.waits_for_commands() && self.connection.can_resume() {
             self.execute(id, desk, None)?;
         } else {
@@ -175,7 +181,11 @@ impl Peer {
         }
         loop {
             while !self.connection.waits_for_commands() && self.connection.can_resume() {
-                self.execute(id, desk, None)?;
+                // A peer that takes its answers as fast as they come must not keep the worker to itself.
+                if answered >= ANSWERED_PER_TURN_MAX {
+                    return Ok(Next::More);
+                }
+                answered += self.execute(id, desk, None)?;
             }
             let may_read = self.connection.wants_input() && self.large_frame != LargeFrame::Waiting;
             if !(self.readable && may_read) {
@@ -237,13 +247,14 @@ impl Peer {
         Ok(count)
     }
 
-    /// Executes what has arrived behind what was lent for it, or (with nothing new) what was kept.
+    /// Executes what has arrived behind what was lent for it, or (with nothing new) what was kept. Says how many bytes of
+    /// answers came of it.
     fn execute(
         &mut self,
         id: ConnectionId,
         desk: &mut Desk,
         arrived: Option<Arrived>,
-    ) -> Result<(), CloseReason> {
+    ) -> Result<usize, CloseReason> {
         let mut clerk = Clerk {
             id,
             address: self.address,
@@ -266,7 +277,9 @@ impl Peer {
             }
             None => self.connection.resume(limits, answers, handle),
         };
-        self.settle(id, desk, executed)
+        let answered = desk.answers.len();
+        self.settle(id, desk, executed)?;
+        Ok(answered)
     }
 
     /// After requests were executed: writes their answers, those before a violation too, and asks for admission.
@@ -393,9 +406,12 @@ impl Clerk<'_> {
         match processor::process(request, &mut context, out) {
             Outcome::Answered | Outcome::Silent => Handled::Done,
             Outcome::Submit(command) | Outcome::AnsweredAndSubmit(command) => {
-                *self.carries_brokers |= processor::marks_connection(&command);
-                self.outbox
-                    .submit(self.id, command, request.body.len(), outstanding)
+                let marks = processor::marks_connection(&command);
+                let len = request.body.len() + command.held_len();
+                let handled = self.outbox.submit(self.id, command, len, outstanding);
+                // One that waits for a credit may never be sent; the outbox says when it is.
+                *self.carries_brokers |= marks && handled == Handled::Submitted;
+                handled
             }
         }
     }

@@ -25,7 +25,7 @@ use super::{
 use crate::{
     config::Config,
     connection::StreamLimits,
-    limits::{IN_FLIGHT_MAX, NOTICES_MAX, ORDERS_MAX, PERSIST_JOBS_MAX},
+    limits::{IN_FLIGHT_MAX, NOTICES_MAX, ORDERS_MAX, PERSIST_JOBS_MAX, UNFINISHED_LEN_MAX},
     registry::{Command, KvTable, Registry, RouteSnapshot},
     sync::{Flag, Parker, Receiver, Sender, Source, Unparker, mailbox, parker, publication},
 };
@@ -69,6 +69,8 @@ impl std::error::Error for StartError {}
 struct Wiring {
     clock: Clock,
     limits: StreamLimits,
+    /// A worker's share of [`UNFINISHED_LEN_MAX`].
+    unfinished_len_max: usize,
     snapshots: Source<RouteSnapshot>,
     commands: Sender<Command, Unparker>,
 }
@@ -109,6 +111,8 @@ pub(super) fn start(mut config: Config, kv: KvTable) -> Result<Server, StartErro
     let wiring = Wiring {
         clock,
         limits,
+        // A share that holds no frame at all would only make large frames wait for each other.
+        unfinished_len_max: (UNFINISHED_LEN_MAX / worker_count).max(limits.frame_len_max),
         snapshots,
         commands,
     };
@@ -145,6 +149,7 @@ pub(super) fn start(mut config: Config, kv: KvTable) -> Result<Server, StartErro
         local_addr,
         clock,
         snapshots: wiring.snapshots,
+        commands: wiring.commands,
         acceptor,
         workers,
         writer,
@@ -191,6 +196,7 @@ fn start_worker(wiring: &Wiring, index: usize) -> Result<StartedWorker, StartErr
         wiring.snapshots.subscribe(),
         Outbox::new(wiring.commands.clone()),
         wiring.limits,
+        wiring.unfinished_len_max,
         wiring.clock,
     );
     let inlets = Inlets {

@@ -15,10 +15,7 @@ use super::{
 use crate::{
     connection::{Connection, StreamLimits, admission::Admission, deadlines::Deadlines},
     ids::ConnectionId,
-    limits::{
-        IN_FLIGHT_MAX, ORDERS_MAX, OUTPUT_BATCH_LEN, READ_SCRATCH_LEN, STOP_FLUSH_TIMEOUT,
-        UNFINISHED_LEN_MAX,
-    },
+    limits::{IN_FLIGHT_MAX, ORDERS_MAX, OUTPUT_BATCH_LEN, READ_SCRATCH_LEN, STOP_FLUSH_TIMEOUT},
     registry::{Command, RouteSnapshot},
     sync::{Receiver, Subscriber},
     time::Timestamp,
@@ -61,6 +58,7 @@ impl Worker {
         snapshots: Subscriber<RouteSnapshot>,
         outbox: Outbox,
         limits: StreamLimits,
+        unfinished_len_max: usize,
         clock: Clock,
     ) -> Self {
         Self {
@@ -72,7 +70,7 @@ impl Worker {
             desk: Desk {
                 snapshots,
                 outbox,
-                admission: Admission::new(UNFINISHED_LEN_MAX),
+                admission: Admission::new(unfinished_len_max),
                 limits,
                 scratch: vec![0; READ_SCRATCH_LEN].into_boxed_slice(),
                 answers: Vec::with_capacity(OUTPUT_BATCH_LEN),
@@ -106,12 +104,14 @@ impl Worker {
         self.desk.now = self.clock.now();
         for event in events {
             if event.token() == WAKER {
-                inlets
-                    .orders
-                    .drain(ORDERS_MAX, |order| self.handle_order(order));
+                // Replies first: an order to close that was given before a reply is then seen in the same turn, before the reply
+                // is written, so what a peer has been told is not undone by what came before (fault A11).
                 inlets
                     .replies
                     .drain(IN_FLIGHT_MAX, |reply| self.handle_reply(reply));
+                inlets
+                    .orders
+                    .drain(ORDERS_MAX, |order| self.handle_order(order));
             } else if let Ok(slot) = u32::try_from(event.token().0)
                 && let Some((_, peer)) = self.connections.at_slot(slot)
                 && peer.note(event)
@@ -232,8 +232,12 @@ impl Worker {
                 .connections
                 .get_mut(id)
                 .expect("who closes takes its waiting command along");
+            let carries_broker = self.desk.outbox.first_waiting_marks();
             if !self.desk.outbox.send_first_waiting(peer.connection_mut()) {
                 break;
+            }
+            if carries_broker {
+                peer.mark_broker();
             }
             self.enqueue(id.slot);
         }

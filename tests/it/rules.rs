@@ -519,6 +519,95 @@ fn publication_happens_once_a_batch_and_only_for_what_can_be_seen() {
 }
 
 #[test]
+fn a_name_or_address_that_would_be_repeated_without_end_is_refused() {
+    let mut world = World::new();
+    let long = "n".repeat(513);
+    let broker = reg("c", "b", 0, "x:1", &topics(&["A", "B"]), (0, 1, 1));
+    for field in [
+        "clusterName",
+        "brokerName",
+        "brokerAddr",
+        "haServerAddr",
+        "__ZONE_NAME",
+    ] {
+        let reply = world.send(1, &broker.clone().ext(field, &long));
+        assert_eq!(reply.code, 1, "{field}");
+        assert!(
+            reply.remark.expect("a remark").contains("512 bytes"),
+            "{field}"
+        );
+        assert_eq!(
+            world.code(&broker.clone().ext(field, &long[1..])),
+            0,
+            "{field}"
+        );
+    }
+}
+
+#[test]
+fn a_group_takes_no_more_members_than_it_can_show_quickly() {
+    let mut world = World::new();
+    let member = |id: i64| reg("c", "b", id, &format!("x:{id}"), &[], (0, 1, 1));
+    for id in 0..256 {
+        assert_eq!(world.code(&member(id)), 0);
+    }
+    assert_eq!(world.code(&member(256)), 1);
+    assert_eq!(world.code(&member(7)), 0, "a member may register again");
+}
+
+#[test]
+fn while_the_server_says_goodbye_nobody_leaves_the_routes() {
+    let mut world = World::new();
+    let broker = reg("c", "b", 0, "x:1", &topics(&["A", "B"]), (0, 1, 1));
+    world.send(1, &broker.ext("heartbeatTimeoutMillis", 1000));
+    world.apply([waypost::registry::Command::Drain]);
+    world.close(1);
+    world.pass(Duration::from_secs(60));
+    assert!(world.route("A").is_some());
+}
+
+#[test]
+fn another_scan_interval_counts_from_the_change() {
+    let mut world = World::with("scanNotActiveBrokerInterval=3600000");
+    let broker = reg("c", "b", 0, "x:1", &topics(&["A", "B"]), (0, 1, 1));
+    world.send(1, &broker.ext("heartbeatTimeoutMillis", 1000));
+    world.pass(Duration::from_secs(60));
+    assert!(world.route("A").is_some());
+    world.send(2, &ask(318).body("scanNotActiveBrokerInterval=5000"));
+    world.pass(Duration::from_secs(5));
+    assert_eq!(world.route("A"), None);
+}
+
+#[test]
+fn strangers_that_heartbeat_for_a_broker_do_not_push_out_its_connection() {
+    let mut world = World::new();
+    let broker = reg("c", "b", 0, "x:1", &topics(&["A", "B"]), (0, 1, 1));
+    world.send(1, &broker);
+    for stranger in 2..30 {
+        world.send(stranger, &heartbeat("c", "b", "x:1"));
+    }
+    for stranger in 2..30 {
+        world.close(stranger);
+    }
+    assert!(world.route("A").is_some());
+    let published = world.publications;
+    world.send(2, &heartbeat("c", "b", "x:1"));
+    world.send(1, &broker);
+    world.send(2, &heartbeat("c", "b", "x:1"));
+    assert_eq!(
+        world.publications, published,
+        "nothing a reader can see has changed"
+    );
+    world.close(1);
+    assert!(
+        world.route("A").is_some(),
+        "the last registration has not cut off connection 2"
+    );
+    world.close(2);
+    assert_eq!(world.route("A"), None);
+}
+
+#[test]
 fn memory_follows_what_is_live() {
     let mut world = World::new();
     for round in 0..3 {
