@@ -36,7 +36,9 @@ def java(line, folder, main, *args, heap="512m", props=()):
         shutil.which("java"), "-Xms64m", "-Xmx" + heap, "-XX:MaxDirectMemorySize=512m", "-XX:+UseSerialGC",
         "-XX:TieredStopAtLevel=1", "-Duser.home=" + home, "-Djava.io.tmpdir=" + home, "-Drocketmq.home.dir=" + home,
         "-Drmq.logback.configurationFile=" + os.path.join(home, "conf", "logback.xml"),
-        "-Drocketmq.client.logRoot=" + home, *[f"-D{prop}" for prop in props],
+        "-Drocketmq.client.logRoot=" + home,
+        "-Dtls.server.mode=disabled",  # else each listener makes itself a certificate, which takes seconds
+        *[f"-D{prop}" for prop in props],
         *["--add-opens=java.base/%s=ALL-UNNAMED" % (p if "." in p else p) for p in opens],
         "-cp", setup.classes(line) + ":" + setup.jars(line), main, *args]
 
