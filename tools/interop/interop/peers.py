@@ -14,6 +14,7 @@ from .forwarder import Forwarder
 from .procs import HOST, Proc, port_block
 
 BOOT_LIMIT = 90
+REGISTER_LIMIT = 30
 
 _LOGBACK = """<configuration>
   <appender name="F" class="ch.qos.logback.core.FileAppender"><file>${user.home}/rocketmq.log</file>
@@ -36,7 +37,9 @@ def java(line, folder, main, *args, heap="512m", props=()):
         shutil.which("java"), "-Xms64m", "-Xmx" + heap, "-XX:MaxDirectMemorySize=512m", "-XX:+UseSerialGC",
         "-XX:TieredStopAtLevel=1", "-Duser.home=" + home, "-Djava.io.tmpdir=" + home, "-Drocketmq.home.dir=" + home,
         "-Drmq.logback.configurationFile=" + os.path.join(home, "conf", "logback.xml"),
-        "-Drocketmq.client.logRoot=" + home, *[f"-D{prop}" for prop in props],
+        "-Drocketmq.client.logRoot=" + home,
+        "-Dtls.server.mode=disabled",  # else each listener makes itself a certificate, which takes seconds
+        *[f"-D{prop}" for prop in props],
         *["--add-opens=java.base/%s=ALL-UNNAMED" % (p if "." in p else p) for p in opens],
         "-cp", setup.classes(line) + ":" + setup.jars(line), main, *args]
 
@@ -138,10 +141,22 @@ class Broker:
         """Waits for the boot line."""
         self.proc.wait_output("boot success", BOOT_LIMIT)
 
-    def start(self):
-        """Starts the broker and waits for its boot line."""
+    def wait_registered(self):
+        """Waits until every server has the broker.
+
+        A 5.x broker that boots before it has found a server reachable registers only in its next round, 10 s later.
+        """
+        for server in self.settings["namesrvAddr"].split(";"):
+            wait_for(lambda: wire.members(server, self.name).get(self.settings["brokerId"]) == self.address,
+                     REGISTER_LIMIT, f"{self.name} with the id {self.settings['brokerId']} in the cluster table",
+                     log=self.log)
+
+    def start(self, registered=True):
+        """Starts the broker, waits for its boot line and, unless told otherwise, for its registration."""
         self.begin()
         self.wait_up()
+        if registered:
+            self.wait_registered()
 
     def running(self):
         """Whether the broker's process is there."""
@@ -166,10 +181,10 @@ class Pair:
         self.master = Broker(job, self.cluster, self.name, 0, servers, **settings)
         self.slave = Broker(job, self.cluster, self.name, 1, servers, role="SLAVE", **settings)
 
-    def need_master(self):
+    def need_master(self, registered=True):
         """Starts the master unless it runs."""
         if not self.master.running():
-            self.master.start()
+            self.master.start(registered)
 
     def need(self):
         """Starts what of the two does not run."""

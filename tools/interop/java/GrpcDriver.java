@@ -8,7 +8,6 @@ import org.apache.rocketmq.client.apis.ClientConfiguration;
 import org.apache.rocketmq.client.apis.ClientServiceProvider;
 import org.apache.rocketmq.client.apis.consumer.ConsumeResult;
 import org.apache.rocketmq.client.apis.consumer.FilterExpression;
-import org.apache.rocketmq.client.apis.consumer.PushConsumer;
 import org.apache.rocketmq.client.apis.producer.Producer;
 
 /** The gRPC client through the proxy: arguments ENDPOINT TOPIC GROUP COUNT SECONDS; prints "sent=N distinct=N". */
@@ -36,7 +35,8 @@ public final class GrpcDriver {
                 }
             }
             System.out.println("sent=" + sent);
-            PushConsumer consumer = provider.newPushConsumerBuilder().setClientConfiguration(settings)
+            // Neither is closed: the consumer would wait for its long polls, 20 s.
+            provider.newPushConsumerBuilder().setClientConfiguration(settings)
                 .setConsumerGroup(args[2])
                 .setSubscriptionExpressions(Collections.singletonMap(topic, FilterExpression.SUB_ALL))
                 .setMessageListener(message -> {
@@ -48,8 +48,6 @@ public final class GrpcDriver {
             while (bodies.size() < count && System.currentTimeMillis() < deadline) {
                 Thread.sleep(20);
             }
-            consumer.close();
-            producer.close();
         } catch (Throwable thrown) {
             last = thrown.toString();
         }

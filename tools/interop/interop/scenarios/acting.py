@@ -158,7 +158,7 @@ class Acting(Scenario):
            {"105-perm-6-to-4": "the master as id 0"}, once=True, also=("no-notices",))
     def handback(self):
         self.listener.notices()
-        self.master.start()
+        self.master.start(registered=False)
         self._route(self._all(), 6, self.job.limit(30, 15), "the master as id 0 with perm 6 in the route")
 
     @check("the members are told that the master is back (905), and the slave is quiet again",

@@ -33,7 +33,7 @@ class Container(Scenario):
            {"106-without-a-broker": "both brokers"})
     def routed(self):
         job, ns = self.job, self.job.ns
-        self._wait_both(self.job.limit(30, 2))
+        self._wait_both(self.job.limit(30, 12))
         port = int(ns.address.rsplit(":", 1)[1])
         count = connections(self.container.proc.pid, port)
         expect(count == 1, "one connection of the container to the server", count)

@@ -44,8 +44,8 @@ class Crash(Scenario):
         if self.hole is None:  # from here on the broker reaches the server through a network that can be cut
             self.hole = Forwarder(self.job.ns.address)
             self.broker.write(namesrvAddr=self.hole.address)
-        self.broker.start()
-        self._routed(self.job.limit(15, 2))
+        self.broker.start(registered=False)
+        self._routed(self.job.limit(30, 12))
 
     @check("a stopped broker (SIGSTOP) leaves at its timeout, not before, and comes back when it goes on",
            {"stale-answers": "timeout"})

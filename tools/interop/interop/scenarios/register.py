@@ -18,8 +18,8 @@ class Register(Scenario):
         pair, ns = self.job.pair, self.job.ns
         if self.job.spoil_on:
             pair.kill()  # it has to register anew
-        pair.need_master()
-        wait_for(lambda: wire.members(ns.address, pair.name) == {0: pair.master.address}, self.job.limit(20, 3),
+        pair.need_master(registered=False)
+        wait_for(lambda: wire.members(ns.address, pair.name) == {0: pair.master.address}, self.job.limit(30, 12),
                  f"{pair.name} with {{0: {pair.master.address}}} in the cluster table")
         found = wire.cluster(ns.address)["clusterAddrTable"]
         expect(pair.name in found.get(pair.cluster, []), f"{pair.name} in the cluster {pair.cluster}", found)
