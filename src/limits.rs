@@ -128,10 +128,10 @@ pub const NOTIFIER_LINKS_MAX: usize = 4096;
 /// Frames that wait for one broker's connection.
 pub const NOTICES_PER_BROKER_MAX: usize = 64;
 
-/// How long connecting to a broker may take. `connectTimeoutMillis` (spec 5.2).
+/// How long connecting to a broker may take: the original's default (spec 5.2).
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// How long a connection to a broker is kept after its last use. `clientChannelMaxIdleTimeSeconds` (spec 5.2).
+/// How long a connection to a broker is kept after its last use: the original's default (spec 5.2).
 pub const NOTIFIER_IDLE_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Jobs that wait for the persister: at most one a file is out.

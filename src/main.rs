@@ -41,6 +41,11 @@ fn main() -> ExitCode {
             return ExitCode::from(USAGE_ERROR);
         }
     };
+    if let Invocation::Serve(options) | Invocation::PrintConfig(options) = &invocation {
+        for argument in &options.ignored {
+            eprintln!("argument without an option, ignored: {argument}");
+        }
+    }
     let done = match invocation {
         Invocation::Help => print(cli::usage()),
         Invocation::PrintConfig(options) => {

@@ -141,7 +141,7 @@ keys! {
         ClientRequestThreadPoolQueueCapacity "clientRequestThreadPoolQueueCapacity" COUNT, Is("50000"), QUEUES, "Waiting route queries";
         DefaultThreadPoolQueueCapacity "defaultThreadPoolQueueCapacity" COUNT, Is("10000"), QUEUES, "Other waiting requests";
         ScanNotActiveBrokerInterval "scanNotActiveBrokerInterval" Long(1, HOUR_MILLIS), Is("5000"), Live, "Milliseconds between two looks for brokers that fell silent; after a restart only in Java";
-        UnRegisterBrokerQueueCapacity "unRegisterBrokerQueueCapacity" COUNT, Is("3000"), Restart, "Unregistrations that may wait";
+        UnRegisterBrokerQueueCapacity "unRegisterBrokerQueueCapacity" COUNT, Is("3000"), NoMeaning("an unregistration is done before it is answered"), "Unregistrations that may wait";
         SupportActingMaster "supportActingMaster" Boolean, Is("false"), Live, "A route without a master shows the slave of the lowest id as acting master";
         EnableAllTopicList "enableAllTopicList" Boolean, Is("true"), Live, "Code 206 is answered";
         EnableTopicList "enableTopicList" Boolean, Is("true"), Live, "Codes 224, 311, 312 and 313 are answered";
@@ -195,7 +195,7 @@ keys! {
         EnableTransparentRetry "enableTransparentRetry" Boolean, Is("true"), CLIENT, "Repeat a request after GO_AWAY";
     }
     System {
-        FrameMaxLength "com.rocketmq.remoting.frameMaxLength" Int(65_536, i32::MAX), Is("16777216"), Restart, "Largest incoming frame in bytes, its 4 length bytes included";
+        FrameMaxLength "com.rocketmq.remoting.frameMaxLength" Int(65_536, 0x0FFF_FFFF), Is("16777216"), Restart, "Largest incoming frame in bytes, its 4 length bytes included";
         SocketSndbufSize "com.rocketmq.remoting.socket.sndbuf.size" ANY_INT, Unset, NoMeaning("`serverSocketSndBufSize`"), "Default of another key";
         SocketRcvbufSize "com.rocketmq.remoting.socket.rcvbuf.size" ANY_INT, Unset, NoMeaning("`serverSocketRcvBufSize`"), "Default of another key";
         SocketBacklog "com.rocketmq.remoting.socket.backlog" ANY_INT, Unset, NoMeaning("`serverSocketBacklog`"), "Default of another key";

@@ -149,13 +149,6 @@ impl Config {
         self.water_marks().map(|(low, _)| low)
     }
 
-    /// `unRegisterBrokerQueueCapacity`
-    #[must_use]
-    pub fn unregister_broker_queue_capacity(&self) -> usize {
-        self.positive(KeyId::UnRegisterBrokerQueueCapacity)
-            .unwrap_or(1)
-    }
-
     /// `com.rocketmq.remoting.frameMaxLength`: largest incoming frame, its 4 length bytes included.
     #[must_use]
     pub fn frame_max_length(&self) -> usize {

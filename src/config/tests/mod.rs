@@ -122,7 +122,6 @@ fn the_defaults_start_and_are_what_java_starts_with() {
     assert_eq!(config.server_socket_backlog(), 1024);
     assert_eq!(config.server_socket_snd_buf_size(), None);
     assert_eq!(config.write_buffer_high_water_mark(), None);
-    assert_eq!(config.unregister_broker_queue_capacity(), 3000);
     assert_eq!(config.worker_threads(), None);
     let live = config.live();
     assert_eq!(live.scan_interval, Duration::from_secs(5));
