@@ -283,6 +283,24 @@ fn is_secret(name: &str) -> bool {
         .any(|word| name.contains(word))
 }
 
+/// Whether a remembered key may name a file or a secret: no request changes such a one.
+fn is_sensitive(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    is_secret(&name)
+        || [
+            "path",
+            "file",
+            "dir",
+            "home",
+            "accesskey",
+            "privatekey",
+            "token",
+            "credential",
+        ]
+        .iter()
+        .any(|word| name.contains(word))
+}
+
 /// What is known of a name that is no key but belongs to a family of them.
 fn family(name: &str) -> Option<&'static str> {
     FAMILIES

@@ -8,6 +8,7 @@ use std::{collections::BTreeMap, error::Error, fmt, net::Ipv4Addr};
 use super::{
     Config, UPDATE_LEN_MAX, VALUE_LEN_MAX, family,
     file::{fold, shown},
+    is_sensitive,
     key::{KEYS, Key, KeyId, Reach},
     properties::{self, Malformed},
     value::Value,
@@ -204,7 +205,7 @@ fn apply(config: &Config, updated: &mut Config, name: &str, text: &str) -> Outco
     let Some(key) = Key::named(name) else {
         // Java lets a request change whatever the file happens to contain; that is harmless only if nothing reads it.
         return match updated.remembered.get_mut(name) {
-            Some(value) if family(name).is_none() => {
+            Some(value) if family(name).is_none() && !is_sensitive(name) => {
                 text.clone_into(value);
                 Outcome::NoMeaning
             }

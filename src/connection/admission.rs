@@ -2,19 +2,96 @@
 //!
 //! A frame longer than [`LARGE_FRAME_LEN`](crate::limits::LARGE_FRAME_LEN) is read to its end only after its whole length fits
 //! the budget. Those it does not fit wait unread, first come first served, and the kernel slows their senders down. Nobody
-//! can sit on the budget: a holder that stops sending while others wait is to be closed.
+//! can sit on the budget: a holder that stops sending while others wait, or that takes too long for its whole frame, is to be
+//! closed. Frames of the size that brokers usually send have a lane of their own, so that a few huge ones cannot hold them up.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    time::Duration,
+};
 
 use crate::{
     ids::ConnectionId,
-    limits::{ADMISSION_PROGRESS_LEN, ADMISSION_STALL_TIMEOUT},
+    limits::{
+        ADMISSION_PROGRESS_LEN, ADMISSION_RATE_MIN, ADMISSION_STALL_TIMEOUT, USUAL_FRAME_LEN,
+    },
     time::Timestamp,
 };
 
 /// The large unfinished frames of one worker.
 #[derive(Debug)]
 pub struct Admission {
+    /// For frames up to [`USUAL_FRAME_LEN`].
+    usual: Lane,
+    /// For the rest.
+    huge: Lane,
+}
+
+impl Admission {
+    /// Admits frames of `budget` bytes in all.
+    #[must_use]
+    pub fn new(budget: usize) -> Self {
+        let usual = budget / 4;
+        Self {
+            usual: Lane::new(usual),
+            huge: Lane::new(budget - usual),
+        }
+    }
+
+    /// Asks for `frame_len` bytes, of which `arrived` are there, or tells how far the frame has come. Says whether it may be
+    /// read on; if not, [`Self::pop_admitted`] will name the connection.
+    pub fn ask(
+        &mut self,
+        id: ConnectionId,
+        frame_len: usize,
+        arrived: usize,
+        now: Timestamp,
+    ) -> bool {
+        let lane = if frame_len <= USUAL_FRAME_LEN {
+            &mut self.usual
+        } else {
+            &mut self.huge
+        };
+        lane.ask(id, frame_len, arrived, now)
+    }
+
+    /// The holder's frame is complete but waits for this server: it cannot be blamed for a stall.
+    pub fn suspend(&mut self, id: ConnectionId) {
+        self.usual.suspend(id);
+        self.huge.suspend(id);
+    }
+
+    /// The frame is done with, or the connection gone.
+    pub fn release(&mut self, id: ConnectionId) {
+        self.usual.release(id);
+        self.huge.release(id);
+    }
+
+    /// A connection that waited and may be read now. To be called until `None` after a [`Self::release`].
+    pub fn pop_admitted(&mut self, now: Timestamp) -> Option<ConnectionId> {
+        let usual = self.usual.pop_admitted(now);
+        usual.or_else(|| self.huge.pop_admitted(now))
+    }
+
+    /// When a holder may have to be closed: never, while nobody waits.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Timestamp> {
+        let lanes = [&self.usual, &self.huge];
+        lanes.into_iter().filter_map(Lane::poll_timeout).min()
+    }
+
+    /// The holders to close: they stall while others wait. Each is to be [`Self::release`]d.
+    #[must_use]
+    pub fn stalled(&self, now: Timestamp) -> Vec<ConnectionId> {
+        let mut stalled = self.usual.stalled(now);
+        stalled.extend(self.huge.stalled(now));
+        stalled
+    }
+}
+
+/// Frames that share a budget.
+#[derive(Debug)]
+struct Lane {
     budget: usize,
     used: usize,
     holders: BTreeMap<ConnectionId, Holder>,
@@ -29,12 +106,12 @@ struct Holder {
     progress: usize,
     /// When it has stalled; `None` while the frame is complete and waits for us.
     stalls_at: Option<Timestamp>,
+    /// When the whole frame has to be there.
+    ends_at: Timestamp,
 }
 
-impl Admission {
-    /// Admits frames of `budget` bytes in all.
-    #[must_use]
-    pub fn new(budget: usize) -> Self {
+impl Lane {
+    fn new(budget: usize) -> Self {
         Self {
             budget,
             used: 0,
@@ -43,15 +120,7 @@ impl Admission {
         }
     }
 
-    /// Asks for `frame_len` bytes, of which `arrived` are there, or tells how far the frame has come. Says whether it may be
-    /// read on; if not, [`Self::pop_admitted`] will name the connection.
-    pub fn ask(
-        &mut self,
-        id: ConnectionId,
-        frame_len: usize,
-        arrived: usize,
-        now: Timestamp,
-    ) -> bool {
+    fn ask(&mut self, id: ConnectionId, frame_len: usize, arrived: usize, now: Timestamp) -> bool {
         if let Some(holder) = self.holders.get_mut(&id) {
             holder.advance(arrived, now);
             return true;
@@ -67,15 +136,13 @@ impl Admission {
         false
     }
 
-    /// The holder's frame is complete but waits for this server: it cannot be blamed for a stall.
-    pub fn suspend(&mut self, id: ConnectionId) {
+    fn suspend(&mut self, id: ConnectionId) {
         if let Some(holder) = self.holders.get_mut(&id) {
             holder.stalls_at = None;
         }
     }
 
-    /// The frame is done with, or the connection gone.
-    pub fn release(&mut self, id: ConnectionId) {
+    fn release(&mut self, id: ConnectionId) {
         if let Some(holder) = self.holders.remove(&id) {
             self.used -= holder.reserved;
         } else {
@@ -83,8 +150,7 @@ impl Admission {
         }
     }
 
-    /// A connection that waited and may be read now. To be called until `None` after a [`Self::release`].
-    pub fn pop_admitted(&mut self, now: Timestamp) -> Option<ConnectionId> {
+    fn pop_admitted(&mut self, now: Timestamp) -> Option<ConnectionId> {
         let &(id, frame_len) = self.waiting.front()?;
         if !self.fits(frame_len) {
             return None;
@@ -94,9 +160,7 @@ impl Admission {
         Some(id)
     }
 
-    /// When a holder may have to be closed: never, while nobody waits.
-    #[must_use]
-    pub fn poll_timeout(&self) -> Option<Timestamp> {
+    fn poll_timeout(&self) -> Option<Timestamp> {
         if self.waiting.is_empty() {
             return None;
         }
@@ -106,9 +170,7 @@ impl Admission {
             .min()
     }
 
-    /// The holders to close: they stall while others wait. Each is to be [`Self::release`]d.
-    #[must_use]
-    pub fn stalled(&self, now: Timestamp) -> Vec<ConnectionId> {
+    fn stalled(&self, now: Timestamp) -> Vec<ConnectionId> {
         if self.poll_timeout().is_none_or(|stalls_at| stalls_at > now) {
             return Vec::new();
         }
@@ -131,6 +193,7 @@ impl Admission {
             reserved: frame_len,
             progress: arrived,
             stalls_at: Some(now.after(ADMISSION_STALL_TIMEOUT)),
+            ends_at: whole_frame_by(frame_len, now),
         };
         self.holders.insert(id, holder);
     }
@@ -139,11 +202,20 @@ impl Admission {
 impl Holder {
     /// Counts as progress only if enough has come: a byte a second would hold the place for months.
     fn advance(&mut self, arrived: usize, now: Timestamp) {
+        if self.stalls_at.is_none() {
+            self.ends_at = whole_frame_by(self.reserved, now);
+        }
         if arrived >= self.progress + ADMISSION_PROGRESS_LEN || self.stalls_at.is_none() {
             self.progress = arrived;
-            self.stalls_at = Some(now.after(ADMISSION_STALL_TIMEOUT));
+            self.stalls_at = Some(now.after(ADMISSION_STALL_TIMEOUT).min(self.ends_at));
         }
     }
+}
+
+fn whole_frame_by(frame_len: usize, now: Timestamp) -> Timestamp {
+    let seconds = u64::try_from(frame_len / ADMISSION_RATE_MIN).unwrap_or(u64::MAX);
+    now.after(ADMISSION_STALL_TIMEOUT)
+        .after(Duration::from_secs(seconds))
 }
 
 #[cfg(test)]
@@ -166,7 +238,7 @@ mod tests {
 
     #[test]
     fn frames_within_the_budget_are_admitted_and_the_next_waits_its_turn() {
-        let mut admission = Admission::new(4 * MIB);
+        let mut admission = Lane::new(4 * MIB);
         assert!(admission.ask(id(0), 3 * MIB, 0, at(0)));
         assert!(!admission.ask(id(1), 2 * MIB, 0, at(0)));
         assert!(
@@ -183,7 +255,7 @@ mod tests {
 
     #[test]
     fn a_lone_frame_larger_than_the_budget_is_admitted() {
-        let mut admission = Admission::new(MIB);
+        let mut admission = Lane::new(MIB);
         assert!(admission.ask(id(0), 5 * MIB, 0, at(0)));
         assert!(!admission.ask(id(1), 5 * MIB, 0, at(0)));
         admission.release(id(0));
@@ -192,7 +264,7 @@ mod tests {
 
     #[test]
     fn a_holder_without_progress_is_closed_only_while_others_wait() {
-        let mut admission = Admission::new(MIB);
+        let mut admission = Lane::new(MIB);
         assert!(admission.ask(id(0), MIB, 100, at(0)));
         assert_eq!(admission.poll_timeout(), None);
         assert!(admission.stalled(at(60_000)).is_empty());
@@ -204,7 +276,7 @@ mod tests {
 
     #[test]
     fn a_trickle_is_no_progress_and_a_steady_stream_is() {
-        let mut admission = Admission::new(MIB);
+        let mut admission = Lane::new(MIB);
         assert!(admission.ask(id(0), MIB, 0, at(0)));
         assert!(!admission.ask(id(1), MIB, 0, at(0)));
         for second in 1..5 {
@@ -218,12 +290,16 @@ mod tests {
         assert_eq!(admission.stalled(at(5000)), [id(0)]);
         assert!(admission.ask(id(0), MIB, ADMISSION_PROGRESS_LEN, at(4999)));
         assert!(admission.stalled(at(5000)).is_empty());
-        assert_eq!(admission.poll_timeout(), Some(at(9999)));
+        assert_eq!(
+            admission.poll_timeout(),
+            Some(at(6000)),
+            "the whole frame has six seconds"
+        );
     }
 
     #[test]
     fn a_complete_frame_that_waits_for_the_server_does_not_stall() {
-        let mut admission = Admission::new(MIB);
+        let mut admission = Lane::new(MIB);
         assert!(admission.ask(id(0), MIB, 0, at(0)));
         assert!(!admission.ask(id(1), MIB, 0, at(0)));
         admission.suspend(id(0));
@@ -233,7 +309,7 @@ mod tests {
 
     #[test]
     fn a_waiting_connection_that_closes_leaves_the_queue() {
-        let mut admission = Admission::new(MIB);
+        let mut admission = Lane::new(MIB);
         assert!(admission.ask(id(0), MIB, 0, at(0)));
         assert!(!admission.ask(id(1), MIB, 0, at(0)));
         assert!(
@@ -243,5 +319,31 @@ mod tests {
         admission.release(id(1));
         admission.release(id(0));
         assert_eq!(admission.pop_admitted(at(0)), None);
+    }
+
+    #[test]
+    fn a_steady_trickle_loses_its_place_when_its_time_for_the_whole_frame_is_up() {
+        let mut admission = Lane::new(16 * MIB);
+        assert!(admission.ask(id(0), 15 * MIB, 0, at(0)));
+        assert!(!admission.ask(id(1), 15 * MIB, 0, at(0)));
+        for step in 1..20 {
+            let arrived = usize::try_from(step).unwrap() * ADMISSION_PROGRESS_LEN;
+            assert!(admission.ask(id(0), 15 * MIB, arrived, at(step * 1000)));
+        }
+        assert!(admission.stalled(at(19_999)).is_empty());
+        assert_eq!(admission.stalled(at(20_000)), [id(0)]);
+    }
+
+    #[test]
+    fn huge_frames_do_not_hold_up_those_of_a_usual_size() {
+        let mut admission = Admission::new(64 * MIB);
+        for huge in 0..20 {
+            admission.ask(id(huge), 15 * MIB, 0, at(0));
+        }
+        assert!(admission.ask(id(100), MIB, 0, at(0)));
+        admission.release(id(100));
+        assert_eq!(admission.pop_admitted(at(0)), None);
+        admission.release(id(0));
+        assert_eq!(admission.pop_admitted(at(0)), Some(id(3)));
     }
 }

@@ -78,18 +78,19 @@ impl Registry {
         self.last_generation
     }
 
-    /// The broker lives by the connection it registers over, and no longer by the one it registered over before. Those over
-    /// which it heartbeats stay. Says whether the connection is another one.
+    /// The broker lives by the connection it registers over. If that is another one than before it lives by no older one, and
+    /// those over which it still heartbeats bind themselves again. Says whether it is another one.
     pub(super) fn bind_registration(&mut self, addr: &Arc<str>, connection: ConnectionId) -> bool {
-        let bound = self.bound.entry(Arc::clone(addr)).or_default();
-        let before = bound.registering.replace(connection);
-        if before == Some(connection) {
+        let bound = self.bound.get(addr);
+        if bound.is_some_and(|bound| bound.registering == Some(connection)) {
             return false;
         }
-        bound.beating.retain(|other| *other != connection);
-        if let Some(before) = before {
-            forget(&mut self.connections, before, addr);
-        }
+        self.unbind_addr(addr);
+        let bound = Bound {
+            registering: Some(connection),
+            ..Bound::default()
+        };
+        self.bound.insert(Arc::clone(addr), bound);
         self.connections
             .entry(connection)
             .or_default()

@@ -162,7 +162,9 @@ impl Registry {
         let index = self.group_or_new(&broker.broker_name, &broker.cluster_name);
         let before = self.group(index);
         let first_before = before.first().map(|(id, _)| id);
-        let was_empty = before.addrs.is_empty();
+        // The original asks whether there was no address under this id (after the same address under another id is gone): a
+        // member that is new in its role has all its topics applied, so the write permission returns with a master (fault B6).
+        let is_new = !before.addrs.contains_key(&broker.broker_id);
         self.edit_group(index, |group| {
             group.cluster = Arc::clone(&broker.cluster_name);
             group.zone_name = broker.zone_name.clone();
@@ -188,7 +190,7 @@ impl Registry {
                 .filter_servers
                 .retain(|addr, _| group.addrs.values().any(|member| member == addr));
         });
-        self.apply_topics(index, broker, was_empty);
+        self.apply_topics(index, broker, is_new);
         self.refresh_live(broker, connection, now);
         let response = self.registered_response();
         let response = self.with_master(response, index, broker);
@@ -225,7 +227,7 @@ impl Registry {
         }
     }
 
-    fn apply_topics(&mut self, index: BrokerIndex, broker: &RegisterBroker, was_empty: bool) {
+    fn apply_topics(&mut self, index: BrokerIndex, broker: &RegisterBroker, is_new: bool) {
         let role = self.role(index, broker);
         if role == Role::Other {
             return;
@@ -233,8 +235,7 @@ impl Registry {
         let known = self
             .working
             .live_broker(&broker.cluster_name, &broker.broker_addr);
-        let all =
-            was_empty || known.is_none_or(|live| live.data_version != broker.body.data_version);
+        let all = is_new || known.is_none_or(|live| live.data_version != broker.body.data_version);
         if self.working.settings.delete_topic_with_broker_registration
             && broker.body.mappings.is_empty()
         {

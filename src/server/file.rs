@@ -67,10 +67,20 @@ pub(super) fn parent(path: &Path) -> &Path {
 
 /// What `path` leads to: a rename over a symbolic link would cut the link instead of changing the file.
 fn target(path: &Path) -> io::Result<PathBuf> {
-    match fs::canonicalize(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(path.to_owned()),
-        found => found,
+    let mut path = path.to_owned();
+    // As many links as the system itself follows.
+    for _ in 0..40 {
+        match fs::canonicalize(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            found => return found,
+        }
+        match fs::read_link(&path) {
+            // What a link leads to need not be there yet.
+            Ok(next) => path = parent(&path).join(next),
+            Err(_) => return Ok(path),
+        }
     }
+    Err(io::Error::other("too many symbolic links"))
 }
 
 /// The mode that `path` has, or is to have.
@@ -201,6 +211,18 @@ mod tests {
 
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert_eq!(fs::read(&real).unwrap(), b"two");
+    }
+
+    #[test]
+    fn a_symbolic_link_to_a_file_that_is_not_there_yet_stays_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink("real/file", &link).unwrap();
+
+        replace(&link, b"one").unwrap();
+
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(fs::read(folder.path().join("real/file")).unwrap(), b"one");
     }
 
     #[test]

@@ -158,14 +158,26 @@ fn read<T, E: fmt::Display>(
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Content::Missing),
         Err(error) => return Err(error),
     };
-    if bytes.trim_ascii().is_empty() {
-        // Nobody writes an empty file on purpose; the original leaves one when it is killed while it writes.
-        return Ok(Content::Damaged("it is empty".to_owned()));
+    if bytes
+        .iter()
+        .all(|byte| byte.is_ascii_whitespace() || *byte == 0)
+    {
+        // Nobody writes such a file on purpose: the original leaves an empty one when it is killed while it writes, and a file
+        // system one full of zeros when the power fails.
+        return Ok(Content::Damaged(format!("it is {}", emptiness(&bytes))));
     }
     Ok(match decode(&bytes) {
         Ok(table) => Content::Whole(table, bytes),
         Err(error) => Content::Damaged(error.to_string()),
     })
+}
+
+fn emptiness(bytes: &[u8]) -> &'static str {
+    if bytes.contains(&0) {
+        "filled with zero bytes"
+    } else {
+        "empty"
+    }
 }
 
 /// Gives a damaged file a second name, the first free one.
@@ -229,7 +241,7 @@ mod tests {
 
     #[test]
     fn a_damaged_or_empty_file_is_kept_aside_and_its_backup_loaded_now_and_at_the_next_start() {
-        for damaged in ["", "<a"] {
+        for damaged in ["", "<a", "\0\0\0", " \0\n"] {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("kv");
             fs::write(&path, damaged).unwrap();

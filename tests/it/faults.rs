@@ -483,6 +483,34 @@ fn b6_the_write_permission_returns_with_the_master() {
 }
 
 #[test]
+fn b6_a_new_role_brings_all_topics_anew_under_the_same_version() {
+    let acting = |id: i64, addr: &str| {
+        reg("c", "b", id, addr, &topics(&["A", "B"]), (0, 1, 1)).ext("enableActingMaster", "true")
+    };
+    // A slave that is promoted.
+    let mut world = World::with("supportActingMaster=true");
+    world.send(1, &acting(0, "x:1"));
+    world.send(2, &acting(1, "y:1"));
+    world.close(1);
+    assert_eq!(world.perms("A")["b"], 4);
+    world.send(2, &acting(0, "y:1"));
+    assert_eq!(world.perms("A")["b"], 6);
+    // A master that is demoted and alone.
+    world.send(2, &acting(1, "y:1"));
+    assert_eq!(world.perms("A")["b"], 4);
+    assert_eq!(world.addrs("A")["b"], addrs(&[("0", "y:1")]));
+    // Two that contend for the id; the one that stays registers again.
+    let mut world = World::with("supportActingMaster=true");
+    world.send(1, &acting(0, "x:1"));
+    world.send(2, &acting(0, "y:1"));
+    world.send(3, &acting(1, "z:1"));
+    world.close(2);
+    assert_eq!(world.perms("A")["b"], 4);
+    world.send(1, &acting(0, "x:1"));
+    assert_eq!(world.perms("A")["b"], 6);
+}
+
+#[test]
 fn b7_notices_go_to_the_right_members_and_only_when_switched_on() {
     let mut off = World::new();
     acting_group(&mut off);

@@ -579,6 +579,17 @@ fn another_scan_interval_counts_from_the_change() {
 }
 
 #[test]
+fn a_past_heartbeat_does_not_outlive_a_registration_over_another_connection() {
+    let mut world = World::new();
+    let broker = reg("c", "b", 0, "x:1", &topics(&["A", "B"]), (0, 1, 1));
+    world.send(1, &broker);
+    world.send(2, &heartbeat("c", "b", "x:1"));
+    world.send(3, &broker);
+    world.close(3);
+    assert_eq!(world.route("A"), None);
+}
+
+#[test]
 fn strangers_that_heartbeat_for_a_broker_do_not_push_out_its_connection() {
     let mut world = World::new();
     let broker = reg("c", "b", 0, "x:1", &topics(&["A", "B"]), (0, 1, 1));

@@ -177,6 +177,22 @@ fn an_update_stores_nothing_that_the_next_start_would_refuse() {
 }
 
 #[test]
+fn a_remembered_key_that_may_name_a_file_or_a_secret_is_not_changed() {
+    for key in [
+        "myPassword",
+        "myFile.path",
+        "logDir",
+        "accessKey",
+        "my.home",
+    ] {
+        let (config, _) = loaded(&format!("{key}=a"));
+        let update = config.update(format!("{key}=b").as_bytes()).unwrap();
+        assert!(!update.changed, "{key}");
+        assert!(update.remark.unwrap().contains(key));
+    }
+}
+
+#[test]
 fn a_remembered_key_may_be_changed_unless_it_belongs_to_a_known_family() {
     let (config, _) = loaded("foo=1\ntls.server.keyPath=/k\n");
     let update = config
