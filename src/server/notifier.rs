@@ -126,8 +126,13 @@ impl Notifier {
 
     /// The link to a broker, connecting if there is none.
     fn slot_of(&mut self, broker: &Arc<str>) -> io::Result<u32> {
-        if let Some(slot) = self.slots.get(broker) {
-            return Ok(*slot);
+        if let Some(slot) = self.slots.get(broker).copied() {
+            // A broker may have closed the connection meanwhile; what is written to it then is lost without an error.
+            let link = self.links[slot as usize].as_mut();
+            match link.map_or(Ok(()), Link::discard_input) {
+                Ok(()) => return Ok(slot),
+                Err(error) => self.drop_link(slot, &error),
+            }
         }
         if self.slots.len() == NOTIFIER_LINKS_MAX {
             return Err(io::Error::other(format!(

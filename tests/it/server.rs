@@ -338,8 +338,8 @@ fn during_a_shutdown_a_route_is_right_or_the_connection_ends() {
     thread::scope(|scope| {
         let clients: Vec<_> = (0..4)
             .map(|_| {
+                let mut client = Client::connect(address);
                 scope.spawn(move || {
-                    let mut client = Client::connect(address);
                     let mut served = 0;
                     loop {
                         if client.socket.write_all(&route(1, "T")).is_err() {
