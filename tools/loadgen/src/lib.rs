@@ -1,0 +1,10 @@
+//! Load for a RocketMQ name server: closed loops for throughput, open loops for latency, and the null server to compare with.
+//!
+
+pub mod error;
+pub mod frame;
+pub mod population;
+pub mod registration;
+pub mod reply;
+pub mod source;
+pub mod window;
