@@ -4,7 +4,11 @@
 pub mod error;
 pub mod frame;
 pub mod population;
+pub mod process;
+pub mod record;
 pub mod registration;
 pub mod reply;
+pub mod schedule;
 pub mod source;
+pub mod stream;
 pub mod window;
