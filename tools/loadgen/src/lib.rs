@@ -3,6 +3,7 @@
 
 pub mod error;
 pub mod frame;
+pub mod null;
 pub mod population;
 pub mod process;
 pub mod record;
