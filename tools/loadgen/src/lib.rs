@@ -6,8 +6,10 @@
 pub mod connection;
 pub mod error;
 pub mod frame;
+pub mod moments;
 pub mod null;
 pub mod options;
+pub mod outage;
 pub mod plot;
 pub mod population;
 pub mod process;

@@ -34,6 +34,28 @@ impl Cpu {
     }
 }
 
+/// What a thread used of the processor.
+#[derive(Debug)]
+pub struct Meter {
+    /// CPU time when the measured time began.
+    pub before: Result<Cpu>,
+    /// CPU time when it ended.
+    pub after: Result<Cpu>,
+    /// Time in the poll between them, in ns.
+    pub idle: u64,
+}
+
+impl Meter {
+    /// A meter that has both at the present moment, until they are set.
+    pub fn at_present() -> Self {
+        Self {
+            before: thread_cpu(),
+            after: thread_cpu(),
+            idle: 0,
+        }
+    }
+}
+
 /// CPU time of the calling thread.
 ///
 /// # Errors

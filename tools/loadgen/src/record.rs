@@ -24,6 +24,8 @@ pub enum Fault {
     Unanswered,
     /// A request that fell due in an open loop and for which there was no room until the run ended.
     NeverSent,
+    /// A broker that was to come back and had not when the run ended.
+    NotReturned,
     /// Some replies carried their request's opaque and some did not.
     OpaqueAtTimes,
 }
@@ -39,6 +41,7 @@ impl Fault {
             Self::Closed => "connection closed".to_owned(),
             Self::Unanswered => "unanswered".to_owned(),
             Self::NeverSent => "never sent".to_owned(),
+            Self::NotReturned => "broker not returned".to_owned(),
             Self::OpaqueAtTimes => "opaque at times only".to_owned(),
         }
     }

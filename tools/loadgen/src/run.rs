@@ -9,14 +9,16 @@ use std::{
 use crate::{
     connection::Connection,
     error::{Error, Result},
+    moments::{Moments, Waiting},
     options::{Mode, Options, Workload},
+    outage::{Outage, Plan},
     process::{Cpu, process_cpu, resident_kib},
     record::{Fault, Faults, Recorder},
     schedule::Schedule,
     setup::{Connections, connect},
     source::{RegisterSource, RouteSource, Source},
     stream::{Open, Pace, Stream},
-    worker::{Moments, Outage, Outcome, Waiting, Worker},
+    worker::{Outcome, Worker},
 };
 
 /// Between the start of the threads and the first request: threads that start late would begin with lateness.
@@ -60,6 +62,8 @@ pub struct Phase {
     pub faults: Faults,
     /// CPU time of the measured load's threads.
     pub cpu: Cpu,
+    /// The greatest share of time that a thread of the measured load was not waiting.
+    pub busy: f64,
     /// The server's, if its process is known.
     pub server: Option<ServerUse>,
 }
@@ -106,7 +110,7 @@ fn phase(
         for (index, part) in parts.into_iter().enumerate() {
             let pace = pace(options, mode, &moments, (index, part_count), part.len());
             let stream = measured_stream(options, index, pace);
-            let outage = outage.filter(|_| options.workload.is_brokers());
+            let outage = part_of(outage.filter(|_| options.workload.is_brokers()), part);
             let sender = Some(sender.clone());
             let worker = Worker::new(part, vec![stream], moments, Waiting::Exact, outage, sender)?;
             threads.push(spawn(scope, format!("load-{index}"), worker)?);
@@ -116,6 +120,7 @@ fn phase(
             let streams = streams_aside(options, &moments, brokers.len());
             if !streams.is_empty() || outage.is_some() {
                 let waiting = Waiting::Thrifty;
+                let outage = part_of(outage, brokers);
                 let worker = Worker::new(brokers, streams, moments, waiting, outage, None)?;
                 aside_thread = Some(spawn(scope, "aside".to_owned(), worker)?);
             }
@@ -147,9 +152,9 @@ fn moments(options: &Options) -> Moments {
     }
 }
 
-fn outage(options: &Options, moments: &Moments) -> Option<Outage> {
+fn outage(options: &Options, moments: &Moments) -> Option<Plan> {
     let measured = moments.end - moments.warm_end;
-    (options.disconnect_brokers > 0).then_some(Outage {
+    (options.disconnect_brokers > 0).then_some(Plan {
         brokers: options.disconnect_brokers,
         leave_at: moments.warm_end + measured / 2,
         return_at: moments.warm_end + measured / 4 * 3,
@@ -157,6 +162,12 @@ fn outage(options: &Options, moments: &Moments) -> Option<Outage> {
         population: options.population,
         codec: options.codec,
     })
+}
+
+/// What is planned for the brokers of these connections.
+fn part_of(plan: Option<Plan>, connections: &[Connection]) -> Option<Outage> {
+    let first = connections.first()?.broker.as_ref()?.index;
+    Outage::of_thread(plan?, first, connections.len())
 }
 
 fn pace(
@@ -249,21 +260,17 @@ fn watch(
     receiver: &Receiver<u64>,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Option<ServerUse>> {
+    let sample = || options.server_pid.map(process_cpu).transpose();
     let mut before = None;
-    let mut server = None;
+    let mut after = None;
     let mut requests = 0;
     loop {
         let now = moments.now();
-        if let Some(pid) = options.server_pid {
-            if now >= moments.warm_end && before.is_none() {
-                before = Some(process_cpu(pid)?);
-            }
-            if let (Some(before), None, true) = (before, server, now >= moments.end) {
-                server = Some(ServerUse {
-                    cpu: process_cpu(pid)?.since(before),
-                    resident_kib: resident_kib(pid)?,
-                });
-            }
+        if now >= moments.warm_end && before.is_none() {
+            before = sample()?;
+        }
+        if now >= moments.end && after.is_none() {
+            after = sample()?;
         }
         let next = [moments.warm_end, moments.end, u64::MAX];
         let next = next.into_iter().find(|at| *at > now).unwrap_or(u64::MAX);
@@ -271,7 +278,7 @@ fn watch(
         match receiver.recv_timeout(wait) {
             Ok(more) => requests += more,
             Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return Ok(server),
+            Err(RecvTimeoutError::Disconnected) => break,
         }
         progress(Progress {
             mode,
@@ -280,6 +287,15 @@ fn watch(
             requests,
         });
     }
+    // The threads may be done in the moment in which the measured time ends.
+    let after = after.map_or_else(sample, |cpu| Ok(Some(cpu)))?;
+    let (Some(pid), Some(before), Some(after)) = (options.server_pid, before, after) else {
+        return Ok(None);
+    };
+    Ok(Some(ServerUse {
+        cpu: after.since(before),
+        resident_kib: resident_kib(pid)?,
+    }))
 }
 
 /// One phase of what its threads measured.
@@ -290,10 +306,12 @@ fn gather(mode: Mode, duration: Duration, outcomes: Vec<Outcome>, aside: Option<
         recorders: Vec::new(),
         faults: Faults::default(),
         cpu: Cpu::default(),
+        busy: 0.0,
         server: None,
     };
     for outcome in outcomes {
         phase.cpu = phase.cpu.plus(outcome.cpu);
+        phase.busy = phase.busy.max(outcome.busy);
         phase.faults.merge(&outcome.faults);
         if phase.recorders.is_empty() {
             phase.recorders = outcome.recorders;

@@ -95,6 +95,14 @@ impl Stream {
         }
     }
 
+    /// When the next request falls due.
+    pub fn next_due(&self) -> Option<u64> {
+        match &self.pace {
+            Pace::Closed => None,
+            Pace::Open(open) => Some(open.next_due()),
+        }
+    }
+
     /// Due time of the request that a connection has to send next.
     pub fn owed(&self, connection: usize) -> Option<u64> {
         match &self.pace {

@@ -3,9 +3,8 @@
 use std::{
     io::{self, ErrorKind},
     mem,
-    net::SocketAddr,
     sync::mpsc::SyncSender,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use mio::{Events, Poll, event::Event, net::TcpStream};
@@ -13,9 +12,10 @@ use mio::{Events, Poll, event::Event, net::TcpStream};
 use crate::{
     connection::{Connection, Input, SCRATCH_LEN},
     error::{Error, Result},
-    frame::{Codec, OPAQUE_BASE},
-    population::Population,
-    process::{Cpu, thread_cpu},
+    frame::OPAQUE_BASE,
+    moments::{Moments, Stage, Waiting},
+    outage::{Outage, Plan, RETURN, Step},
+    process::{Cpu, Meter, thread_cpu},
     record::{Fault, Faults, Recorder},
     reply::{BadFrame, frame_len, inspect},
     stream::{Pace, Stream},
@@ -24,57 +24,6 @@ use crate::{
 
 /// How often a thread says how far it is.
 const PROGRESS_INTERVAL: u64 = 200_000_000;
-
-/// The moments of a phase, in ns since `epoch`.
-#[derive(Clone, Copy, Debug)]
-pub struct Moments {
-    /// What all moments count from.
-    pub epoch: Instant,
-    /// The first request.
-    pub start: u64,
-    /// From here on it is measured.
-    pub warm_end: u64,
-    /// The last request.
-    pub end: u64,
-    /// Until here replies are waited for.
-    pub drain_end: u64,
-}
-
-impl Moments {
-    /// The moment it is.
-    pub fn now(&self) -> u64 {
-        u64::try_from(self.epoch.elapsed().as_nanos()).expect("runs are bounded")
-    }
-}
-
-/// How a thread waits for the next due time. The poll's resolution is a millisecond.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Waiting {
-    /// Polls without a pause in the last millisecond: exact, and takes a processor.
-    Exact,
-    /// May wake up to a millisecond late: for the load beside the one that is measured.
-    Thrifty,
-}
-
-/// Brokers that leave together and come back together.
-#[derive(Clone, Copy, Debug)]
-pub struct Outage {
-    /// Brokers with a lower number leave.
-    pub brokers: usize,
-    /// When they leave.
-    pub leave_at: u64,
-    /// When they come back.
-    pub return_at: u64,
-    /// Where to.
-    pub target: SocketAddr,
-    /// Whose topics they register.
-    pub population: Population,
-    /// Header form.
-    pub codec: Codec,
-}
-
-/// Name of the record of returning brokers: from connecting to the answer to the registration of all topics.
-pub const RETURN: &str = "return";
 
 /// What a thread measured.
 #[derive(Debug)]
@@ -85,6 +34,8 @@ pub struct Outcome {
     pub faults: Faults,
     /// CPU time in the measured time.
     pub cpu: Cpu,
+    /// Share of the measured time that the thread did not spend in its poll: near 1 it is the generator that sets the pace.
+    pub busy: f64,
 }
 
 /// A thread's state.
@@ -148,9 +99,7 @@ impl<'a> Worker<'a> {
             let watched = connection.watch(registry, index);
             watched.map_err(Error::while_doing("watch a connection"))?;
         }
-        let cpu = self
-            .turns()
-            .map_err(Error::while_doing("wait for connections"))??;
+        let meter = self.turns()?;
         let now = self.moments.now();
         for index in 0..self.connections.len() {
             self.give_up_requests(index, now);
@@ -158,62 +107,85 @@ impl<'a> Worker<'a> {
             let unwatched = self.connections[index].unwatch(self.poll.registry());
             unwatched.map_err(Error::while_doing("leave a connection"))?;
         }
+        while let Some(Step::Return(_)) = self.outage.as_mut().map(|outage| outage.step(now)) {
+            self.faults.add(Fault::NotReturned);
+        }
+        let measured = self.moments.end - self.moments.warm_end;
         Ok(Outcome {
             recorders: self.recorders,
             faults: self.faults,
-            cpu,
+            cpu: meter.after?.since(meter.before?),
+            busy: 1.0 - meter.idle as f64 / measured as f64,
         })
     }
 
-    fn turns(&mut self) -> io::Result<Result<Cpu>> {
+    fn turns(&mut self) -> Result<Meter> {
         let mut events = Events::with_capacity(1024);
-        let mut cpu_before = None;
-        let mut cpu_after = None;
+        let mut meter = Meter::at_present();
         let mut next_progress = self.moments.start;
-        let mut started = false;
+        let mut stage = Stage::Early;
         loop {
             let now = self.moments.now();
-            if cpu_before.is_none() && now >= self.moments.warm_end {
-                cpu_before = Some(thread_cpu());
+            stage = self.advance(stage, now, &mut meter);
+            if stage == Stage::Draining && (!self.is_waiting() || now >= self.moments.drain_end) {
+                return Ok(meter);
             }
-            if now >= self.moments.end {
-                if cpu_after.is_none() {
-                    cpu_after = Some(thread_cpu());
-                    // What fell due since the last turn, which may have been long ago, must be sent all the same.
-                    self.fall_due(self.moments.end - 1);
-                }
-                if !self.is_waiting() || now >= self.moments.drain_end {
-                    break;
-                }
-            } else if now >= self.moments.start {
-                if !started {
-                    started = true;
-                    (0..self.connections.len()).for_each(|index| self.pump(index, now));
-                }
-                self.fall_due(now);
-                self.change_brokers(now)?;
+            if stage != Stage::Early {
+                self.change_brokers(now)
+                    .map_err(Error::while_doing("bring a broker back"))?;
             }
             if now >= next_progress {
                 next_progress = now + PROGRESS_INTERVAL;
                 self.tell_progress();
             }
             self.flush(now);
-            match self.poll.poll(&mut events, Some(self.pause(started))) {
+            let before = self.moments.now();
+            let pause = self.pause(before, stage);
+            match self.poll.poll(&mut events, Some(pause)) {
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                outcome => outcome?,
+                outcome => outcome.map_err(Error::while_doing("wait for connections"))?,
             }
+            meter.idle += self.moments.measured(before, self.moments.now());
             for event in &events {
                 self.handle(event);
             }
         }
-        let used = |before: Cpu, after: Cpu| after.since(before);
-        let before = cpu_before.unwrap_or_else(thread_cpu);
-        let after = cpu_after.unwrap_or_else(thread_cpu);
-        Ok(before.and_then(|before| Ok(used(before, after?))))
+    }
+
+    /// Does what is due at this time, and says in which stage the phase is.
+    fn advance(&mut self, stage: Stage, now: u64, meter: &mut Meter) -> Stage {
+        if now < self.moments.start {
+            return Stage::Early;
+        }
+        if now < self.moments.end {
+            if stage == Stage::Early {
+                (0..self.connections.len()).for_each(|index| self.pump(index, now));
+            }
+            self.fall_due(now);
+            if stage != Stage::Measured && now >= self.moments.warm_end {
+                meter.before = thread_cpu();
+                return Stage::Measured;
+            }
+            return if stage == Stage::Early {
+                Stage::WarmUp
+            } else {
+                stage
+            };
+        }
+        if stage != Stage::Draining {
+            meter.after = thread_cpu();
+            // What fell due since the last turn, which may have been long ago, must be sent all the same.
+            self.fall_due(self.moments.end - 1);
+        }
+        Stage::Draining
     }
 
     /// Whether requests are out or due.
     fn is_waiting(&self) -> bool {
+        let is_absent = self.outage.is_some_and(|outage| outage.next_at().is_some());
+        if is_absent {
+            return true;
+        }
         self.connections
             .iter()
             .enumerate()
@@ -236,33 +208,22 @@ impl<'a> Worker<'a> {
     }
 
     /// How long nothing has to be done unless the server sends something.
-    fn pause(&self, started: bool) -> Duration {
-        let now = self.moments.now();
-        let mut until = if now < self.moments.warm_end {
-            self.moments.warm_end
-        } else if now < self.moments.end {
-            self.moments.end
-        } else {
-            now + 1_000_000
+    fn pause(&self, now: u64, stage: Stage) -> Duration {
+        let mut until = match stage {
+            Stage::Early => self.moments.start,
+            Stage::WarmUp => self.moments.warm_end,
+            Stage::Measured => self.moments.end,
+            Stage::Draining => self.moments.drain_end,
         };
-        if !started {
-            until = until.min(self.moments.start);
+        if stage != Stage::Draining {
+            let due = self.streams.iter().filter_map(Stream::next_due);
+            until = due.fold(until, u64::min);
         }
-        if now < self.moments.end {
-            for stream in &self.streams {
-                if let Pace::Open(open) = &stream.pace {
-                    until = until.min(open.next_due());
-                }
-            }
-            if let Some(outage) = self.outage {
-                until = until.min(outage.return_at.min(outage.leave_at));
-            }
+        if let Some(at) = self.outage.and_then(|outage| outage.next_at()) {
+            until = until.min(at);
         }
         let nanoseconds = until.saturating_sub(now).min(PROGRESS_INTERVAL);
-        match self.waiting {
-            Waiting::Exact => Duration::from_millis(nanoseconds / 1_000_000),
-            Waiting::Thrifty => Duration::from_millis(nanoseconds.div_ceil(1_000_000)),
-        }
+        self.waiting.pause(nanoseconds)
     }
 
     /// Sends what is due by now.
@@ -324,7 +285,7 @@ impl<'a> Worker<'a> {
                 });
                 OPAQUE_BASE + u32::try_from(slot).expect("windows are bounded")
             });
-            if now >= self.moments.warm_end {
+            if self.moments.is_measured(now) {
                 recorder.bytes_sent += (out.len() - before) as u64;
             }
             appended = true;
@@ -396,7 +357,7 @@ impl<'a> Worker<'a> {
         now: u64,
     ) -> std::result::Result<(), BadFrame> {
         let connection = &mut self.connections[index];
-        let is_counted = (self.moments.warm_end..self.moments.end).contains(&now);
+        let is_counted = self.moments.is_measured(now);
         // Requests that left together and came back together are recorded together.
         let mut alike: Option<(Sent, u64)> = None;
         let mut rest = bytes;
@@ -482,54 +443,41 @@ impl<'a> Worker<'a> {
     }
 
     fn change_brokers(&mut self, now: u64) -> io::Result<()> {
-        let Some(outage) = self.outage else {
+        let Some(outage) = &mut self.outage else {
             return Ok(());
         };
-        if now >= outage.return_at {
-            self.outage = None;
-            return self.return_brokers(outage, now);
-        }
-        if now >= outage.leave_at {
-            self.outage = Some(Outage {
-                leave_at: u64::MAX,
-                ..outage
-            });
-            for connection in self.connections.iter_mut() {
-                if is_below(connection, outage.brokers) {
-                    connection.close();
-                }
+        match outage.step(now) {
+            Step::Wait => Ok(()),
+            Step::Leave(count) => {
+                let leaving = &mut self.connections[..count];
+                leaving.iter_mut().for_each(Connection::close);
+                Ok(())
+            }
+            Step::Return(index) => {
+                let plan = outage.plan;
+                self.return_broker(plan, index, now)
             }
         }
-        Ok(())
     }
 
-    fn return_brokers(&mut self, outage: Outage, now: u64) -> io::Result<()> {
-        for (index, connection) in self.connections.iter_mut().enumerate() {
-            if !is_below(connection, outage.brokers) {
-                continue;
-            }
-            let stream = TcpStream::connect(outage.target)?;
-            stream.set_nodelay(true)?;
-            connection.reopen(stream);
-            connection.watch(self.poll.registry(), index)?;
-            let (broker, out, window) = connection.sending();
-            let broker = broker.expect("a broker's connection has a broker");
-            let sent = Sent {
-                start: now,
-                stream: self.streams.len(),
-            };
-            let slot = u32::try_from(window.open(sent)).expect("windows are bounded");
-            broker.revision += 1;
-            broker.append_registration(&outage.population, outage.codec, OPAQUE_BASE + slot, out);
-            self.unflushed.push(index);
-        }
+    fn return_broker(&mut self, plan: Plan, index: usize, now: u64) -> io::Result<()> {
+        let connection = &mut self.connections[index];
+        let stream = TcpStream::connect(plan.target)?;
+        stream.set_nodelay(true)?;
+        connection.reopen(stream);
+        connection.watch(self.poll.registry(), index)?;
+        let (broker, out, window) = connection.sending();
+        let broker = broker.expect("a broker's connection has a broker");
+        let sent = Sent {
+            start: now,
+            stream: self.streams.len(),
+        };
+        let slot = u32::try_from(window.open(sent)).expect("windows are bounded");
+        broker.revision += 1;
+        broker.append_registration(&plan.population, plan.codec, OPAQUE_BASE + slot, out);
+        self.unflushed.push(index);
         Ok(())
     }
-}
-
-fn is_below(connection: &Connection, bound: usize) -> bool {
-    let broker = connection.broker.as_ref();
-    broker.is_some_and(|broker| broker.index < bound)
 }
 
 fn record(recorders: &mut [Recorder], moments: &Moments, sent: Sent, now: u64, count: u64) {

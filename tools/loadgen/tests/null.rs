@@ -10,9 +10,9 @@ use std::{
 use loadgen::{
     null::NullServer,
     options::{self, Command, Mode, Options},
+    outage::RETURN,
     record::Summary,
     run::{self, Phase},
-    worker::RETURN,
 };
 
 /// A null server that outlives the test, on a port of its own.

@@ -27,6 +27,9 @@ pub struct Report<'a> {
     pub phases: &'a [Phase],
 }
 
+/// A generator that is busier than this is suspected to set the pace itself.
+const BUSY_MAX: f64 = 0.95;
+
 /// Figures of one kind of request that need more than its record.
 struct Rates {
     requests: f64,
@@ -183,6 +186,7 @@ impl Report<'_> {
         let generator = json!({
             "cpuNanosecondsPerRequest": per_request(phase.cpu.user + phase.cpu.system),
             "userNanosecondsPerRequest": per_request(phase.cpu.user),
+            "busy": phase.busy,
         });
         object.insert("generator".to_owned(), generator);
         let server = phase.server.map(|server| {
@@ -262,7 +266,13 @@ fn write_costs(out: &mut String, phase: &Phase) -> std::fmt::Result {
     let user = per_request(phase.cpu.user);
     writeln!(
         out,
-        "  generator CPU {all:.0} ns/request ({user:.0} in user mode)"
+        "  generator CPU {all:.0} ns/request ({user:.0} in user mode), {:.0} % busy{}",
+        phase.busy * 100.0,
+        if phase.busy > BUSY_MAX {
+            ": at its limit, which may be what is measured"
+        } else {
+            ""
+        }
     )?;
     if let Some(server) = phase.server {
         let all = per_request(server.cpu.user + server.cpu.system);

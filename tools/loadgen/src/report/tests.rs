@@ -36,6 +36,7 @@ fn phase(mode: Mode) -> Phase {
         recorders: vec![recorder],
         faults: Faults::default(),
         cpu,
+        busy: 0.5,
         server: Some(ServerUse {
             cpu,
             resident_kib: 5_000,
@@ -61,7 +62,7 @@ fn the_table_leads_with_throughput_and_tail() {
         "throughput 1,000 requests/s, closed loop",
         "p99.9 1998.8 µs at 1,000 requests/s, open loop",
         "generator late by",
-        "generator CPU 3000 ns/request (1000 in user mode)",
+        "generator CPU 3000 ns/request (1000 in user mode), 50 % busy\n",
         "server CPU 3000 ns/request (1000 in user mode), 5000 KiB resident",
         "replies of 1000 bytes on average",
         "no faults",
