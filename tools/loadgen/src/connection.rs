@@ -45,6 +45,8 @@ pub struct Connection {
     pub free_since: u64,
     /// Requests wait for the window or the socket.
     pub is_blocked: bool,
+    /// It failed: what falls due on it can never be sent.
+    pub is_lost: bool,
     /// Where replies have their opaque.
     pub opaque_hint: usize,
     window: Window,
@@ -62,6 +64,7 @@ impl Connection {
             depth: window_len,
             free_since: 0,
             is_blocked: false,
+            is_lost: false,
             opaque_hint: 0,
             window: Window::new(window_len),
             unwritten: Vec::new(),
@@ -146,6 +149,7 @@ impl Connection {
     /// Takes a socket again.
     pub fn reopen(&mut self, stream: TcpStream) {
         self.close();
+        self.is_lost = false;
         self.stream = Some(stream);
     }
 

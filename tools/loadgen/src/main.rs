@@ -105,37 +105,44 @@ fn write(path: &Path, text: &str) -> Result<()> {
 /// A line that is written over and over, if somebody watches.
 struct Display {
     is_terminal: bool,
-    last: Option<(Instant, u64)>,
+    shown: Option<(Instant, u64)>,
 }
 
 impl Display {
     fn new() -> Self {
         Self {
             is_terminal: stderr().is_terminal(),
-            last: None,
+            shown: None,
         }
     }
 
     fn show(&mut self, progress: Progress) {
         let now = Instant::now();
-        let (before, requests) = self.last.unwrap_or((now, 0));
+        let (before, requests_before) = self.shown.unwrap_or((now, 0));
         let passed = now - before;
-        if !self.is_terminal || (self.last.is_some() && passed < PROGRESS_INTERVAL) {
+        if !self.is_terminal || (self.shown.is_some() && passed < PROGRESS_INTERVAL) {
             return;
         }
-        self.last = Some((now, progress.requests));
-        let more = progress.requests.saturating_sub(requests) as f64;
-        let rate = if passed.is_zero() {
-            0.0
-        } else {
-            more / passed.as_secs_f64()
-        };
-        eprint!(
-            "\r\x1b[K{} loop, {:.0} of {:.0} s, {rate:.0} requests/s",
-            progress.mode.name(),
-            progress.elapsed.as_secs_f64(),
-            progress.total.as_secs_f64()
-        );
+        match progress {
+            Progress::SetUp { done, brokers } => {
+                self.shown = Some((now, 0));
+                eprint!("\r\x1b[K{done} of {brokers} brokers have registered");
+            }
+            Progress::Phase {
+                mode,
+                elapsed,
+                total,
+                requests,
+            } => {
+                self.shown = Some((now, requests));
+                // Each phase counts from 0 again.
+                let more = requests.saturating_sub(requests_before) as f64;
+                let rate = more / passed.max(PROGRESS_INTERVAL).as_secs_f64();
+                let (elapsed, total) = (elapsed.as_secs_f64(), total.as_secs_f64());
+                let mode = mode.name();
+                eprint!("\r\x1b[K{mode} loop, {elapsed:.0} of {total:.0} s, {rate:.0} requests/s");
+            }
+        }
     }
 
     fn clear(&self) {

@@ -54,7 +54,14 @@ pub struct Faults(BTreeMap<Fault, u64>);
 impl Faults {
     /// Counts one more.
     pub fn add(&mut self, fault: Fault) {
-        *self.0.entry(fault).or_default() += 1;
+        self.add_many(fault, 1);
+    }
+
+    /// Counts so many more.
+    pub fn add_many(&mut self, fault: Fault, count: u64) {
+        if count > 0 {
+            *self.0.entry(fault).or_default() += count;
+        }
     }
 
     /// Adds another thread's.

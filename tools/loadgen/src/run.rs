@@ -27,17 +27,27 @@ const HEAD_START: Duration = Duration::from_millis(50);
 /// How long replies are waited for after the last request.
 const DRAIN_TIME: Duration = Duration::from_secs(2);
 
-/// How far a phase is.
+/// How far a run is.
 #[derive(Clone, Copy, Debug)]
-pub struct Progress {
-    /// Which phase.
-    pub mode: Mode,
-    /// Since its start.
-    pub elapsed: Duration,
-    /// All of it, warm-up included.
-    pub total: Duration,
-    /// Requests recorded.
-    pub requests: u64,
+pub enum Progress {
+    /// Brokers register.
+    SetUp {
+        /// So many have.
+        done: usize,
+        /// Of so many.
+        brokers: usize,
+    },
+    /// A phase runs.
+    Phase {
+        /// Which one.
+        mode: Mode,
+        /// Since its start.
+        elapsed: Duration,
+        /// All of it, warm-up included.
+        total: Duration,
+        /// Requests recorded.
+        requests: u64,
+    },
 }
 
 /// What the server used in the measured time.
@@ -73,7 +83,10 @@ pub struct Phase {
 /// # Errors
 /// When the server cannot be reached, does not take the registrations, or the system refuses something.
 pub fn run(options: &Options, progress: &mut dyn FnMut(Progress)) -> Result<Vec<Phase>> {
-    let mut connections = connect(options)?;
+    let brokers = options.population.brokers();
+    let mut connections = connect(options, &mut |done| {
+        progress(Progress::SetUp { done, brokers });
+    })?;
     let modes = options.modes.iter();
     modes
         .map(|mode| phase(options, *mode, &mut connections, progress))
@@ -280,7 +293,7 @@ fn watch(
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break,
         }
-        progress(Progress {
+        progress(Progress::Phase {
             mode,
             elapsed: Duration::from_nanos(now),
             total: Duration::from_nanos(moments.end),

@@ -28,11 +28,11 @@ pub struct Connections {
     pub clients: Vec<Connection>,
 }
 
-/// Opens all connections and registers all brokers.
+/// Opens all connections and registers all brokers; `progress` is told how many have registered.
 ///
 /// # Errors
 /// When the server does not take them all.
-pub fn connect(options: &Options) -> Result<Connections> {
+pub fn connect(options: &Options, progress: &mut dyn FnMut(usize)) -> Result<Connections> {
     // A split registration has several frames, which all need a slot.
     let slices = options.register_topics.div_ceil(SLICE_LEN);
     let window_len = options.depth.max(options.open_depth) + slices;
@@ -40,6 +40,7 @@ pub fn connect(options: &Options) -> Result<Connections> {
         let mut broker = Broker::new(index, options.codec);
         let stream = register(options, &mut broker)
             .map_err(Error::while_doing(format_args!("register broker {index}")))?;
+        progress(index + 1);
         Ok(Connection::new(stream, Some(broker), window_len))
     });
     let brokers = brokers.collect::<Result<Vec<_>>>()?;

@@ -257,7 +257,11 @@ impl<'a> Worker<'a> {
                 Pace::Closed => now,
                 Pace::Open(open) => {
                     if !connection.is_open() {
-                        open.forget(index);
+                        let forgotten = open.forget(index);
+                        // A broker that left on purpose has nothing to send.
+                        if connection.is_lost {
+                            self.faults.add_many(Fault::NeverSent, forgotten);
+                        }
                     }
                     match open.owed(index) {
                         Some(due) => due,
@@ -413,6 +417,7 @@ impl<'a> Worker<'a> {
             self.faults.add(Fault::Closed);
             self.give_up_requests(index, now);
             self.connections[index].close();
+            self.connections[index].is_lost = true;
         }
     }
 

@@ -75,7 +75,7 @@ fn brokers_that_leave_come_back() {
 }
 
 #[test]
-fn thousands_of_connections_are_served() {
-    let phases = run("--workload connections --connections 1000 --topics 10 --mode closed");
-    assert!(phases[0].recorders[0].replies >= 1_000);
+fn hundreds_of_connections_are_served() {
+    let phases = run("--workload connections --connections 300 --topics 10 --mode closed");
+    assert!(phases[0].recorders[0].replies >= 300);
 }

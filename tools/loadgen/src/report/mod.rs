@@ -101,15 +101,23 @@ impl Report<'_> {
     /// The one number of a phase.
     fn headline(&self, phase: &Phase) -> String {
         let recorder = &phase.recorders[0];
+        let doubt = if phase.faults.is_empty() {
+            ""
+        } else {
+            ", WITH FAULTS"
+        };
         match phase.mode {
             Mode::Closed => {
                 let rate = Rates::of(recorder, phase).requests;
-                format!("throughput {} requests/s, closed loop", grouped(rate))
+                format!(
+                    "throughput {} requests/s, closed loop{doubt}",
+                    grouped(rate)
+                )
             }
             Mode::Open => {
                 let p999 = Summary::of(&recorder.latency).map_or(f64::NAN, |s| s.p999);
                 let rate = grouped(self.options.rate);
-                format!("p99.9 {p999:.1} µs at {rate} requests/s, open loop")
+                format!("p99.9 {p999:.1} µs at {rate} requests/s, open loop{doubt}")
             }
         }
     }

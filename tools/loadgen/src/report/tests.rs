@@ -93,6 +93,7 @@ fn a_fault_is_shown_and_remembered() {
     let report = report(&options, &phases);
     assert!(!report.is_faultless());
     assert!(report.text().contains("FAULT code 17: 1"));
+    assert!(report.text().contains("closed loop, WITH FAULTS"));
     assert_eq!(report.json()["phases"][0]["faults"]["code 17"], 1);
 }
 
