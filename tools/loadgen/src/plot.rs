@@ -8,8 +8,8 @@ use hdrhistogram::Histogram;
 
 const WIDTH: f64 = 900.0;
 const HEIGHT: f64 = 520.0;
-const LEFT: f64 = 80.0;
-const RIGHT: f64 = 30.0;
+const LEFT: f64 = 90.0;
+const RIGHT: f64 = 45.0;
 const TOP: f64 = 50.0;
 const BOTTOM: f64 = 60.0;
 /// Points of a line.
