@@ -13,6 +13,7 @@ use mio::{
     Events, Interest, Poll, Token,
     net::{TcpListener, TcpStream},
 };
+use socket2::{Domain, Socket, Type};
 
 use crate::{
     error::{Error, Result},
@@ -24,6 +25,8 @@ const HEADER: &[u8] = br#"{"code":0,"flag":1,"language":"JAVA","opaque":0,"seria
 /// Length of the shortest reply: a header and one byte of body.
 pub const REPLY_LEN_MIN: usize = 8 + HEADER.len() + 1;
 
+/// Connections that may wait to be accepted; one that finds no place tries again a second later.
+const BACKLOG: i32 = 4_096;
 const LISTENER: Token = Token(usize::MAX);
 const READ_LEN: usize = 64 * 1024;
 /// About what is written at once; more replies than that are written in turns.
@@ -60,15 +63,20 @@ impl NullServer {
             );
             return Err(Error::new(text));
         }
-        let bind = || {
+        let listen = || {
+            let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+            socket.set_reuse_address(true)?;
+            socket.set_nonblocking(true)?;
+            socket.bind(&address.into())?;
+            socket.listen(BACKLOG)?;
+            let mut listener = TcpListener::from_std(socket.into());
             let poll = Poll::new()?;
-            let mut listener = TcpListener::bind(address)?;
             poll.registry()
                 .register(&mut listener, LISTENER, Interest::READABLE)?;
             io::Result::Ok((poll, listener))
         };
         let (poll, listener) =
-            bind().map_err(Error::while_doing(format_args!("listen on {address}")))?;
+            listen().map_err(Error::while_doing(format_args!("listen on {address}")))?;
         let reply = reply(reply_len);
         Ok(Self {
             poll,
