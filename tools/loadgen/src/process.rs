@@ -95,13 +95,17 @@ pub fn machine() -> (String, String) {
                 .map(|x| x.1)
         })
         .unwrap_or("unknown processor");
-    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    // Those of the machine, not those that this process is pinned to.
+    let processors = cpu_info
+        .lines()
+        .filter(|line| line.starts_with("processor"));
+    let cores = processors.count();
     let kernel = |name: &str| {
         let text = fs::read_to_string(format!("/proc/sys/kernel/{name}"));
         text.map_or_else(|_| "unknown".to_owned(), |text| text.trim().to_owned())
     };
     (
-        format!("{model}, {cores} processors"),
+        format!("{model}, processors: {cores}"),
         format!("{} {}", kernel("ostype"), kernel("osrelease")),
     )
 }
