@@ -1,0 +1,153 @@
+//! The command line: run, null, help. The table or JSON goes to stdout, all else to stderr.
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "this is what the user sees"
+)]
+
+use std::{
+    env, fs,
+    io::{IsTerminal, stderr},
+    path::Path,
+    process::ExitCode,
+    time::{Duration, Instant},
+};
+
+use loadgen::{
+    error::{Error, Result},
+    null::NullServer,
+    options::{self, Command, HELP, NullOptions, Options},
+    process,
+    report::Report,
+    run::{self, Progress},
+};
+
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
+
+fn main() -> ExitCode {
+    match execute() {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("loadgen: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn execute() -> Result<ExitCode> {
+    match options::parse(env::args_os().skip(1))? {
+        Command::Help => {
+            print!("{HELP}");
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Null(options) => serve_null(options),
+        Command::Run(options) => load(&options),
+    }
+}
+
+fn serve_null(options: NullOptions) -> Result<ExitCode> {
+    let mut server = NullServer::bind(options.listen, options.reply_bytes)?;
+    let address = server
+        .local_address()
+        .map_err(Error::while_doing("listen"))?;
+    println!(
+        "null server at {address}, replies of {} bytes",
+        options.reply_bytes
+    );
+    let served = server.run(Instant::now() + options.duration);
+    served.map_err(Error::while_doing("serve"))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn load(options: &Options) -> Result<ExitCode> {
+    let mut display = Display::new();
+    let phases = run::run(options, &mut |progress| display.show(progress))?;
+    display.clear();
+    let (machine, kernel) = process::machine();
+    let report = Report {
+        options,
+        command_line: command_line(),
+        machine,
+        kernel,
+        phases: &phases,
+    };
+    match options.report {
+        options::Report::Text => print!("{}", report.text()),
+        options::Report::Json => println!("{:#}", report.json()),
+    }
+    if let Some(path) = &options.histogram_file {
+        write(path, &report.distribution())?;
+    }
+    if let Some(path) = &options.plot {
+        write(path, &report.plot())?;
+    }
+    Ok(if report.is_faultless() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(1)
+    })
+}
+
+/// Without the program's folder, which says nothing about the run.
+fn command_line() -> String {
+    let arguments = env::args().skip(1);
+    let words: Vec<String> = ["loadgen".to_owned()]
+        .into_iter()
+        .chain(arguments)
+        .collect();
+    words.join(" ")
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    fs::write(path, text).map_err(Error::while_doing(path.display()))
+}
+
+/// A line that is written over and over, if somebody watches.
+struct Display {
+    is_terminal: bool,
+    shown: Option<(Instant, u64)>,
+}
+
+impl Display {
+    fn new() -> Self {
+        Self {
+            is_terminal: stderr().is_terminal(),
+            shown: None,
+        }
+    }
+
+    fn show(&mut self, progress: Progress) {
+        let now = Instant::now();
+        let (before, requests_before) = self.shown.unwrap_or((now, 0));
+        let passed = now - before;
+        if !self.is_terminal || (self.shown.is_some() && passed < PROGRESS_INTERVAL) {
+            return;
+        }
+        match progress {
+            Progress::SetUp { done, brokers } => {
+                self.shown = Some((now, 0));
+                eprint!("\r\x1b[K{done} of {brokers} brokers have registered");
+            }
+            Progress::Phase {
+                mode,
+                elapsed,
+                total,
+                requests,
+            } => {
+                self.shown = Some((now, requests));
+                // Each phase counts from 0 again.
+                let more = requests.saturating_sub(requests_before) as f64;
+                let rate = more / passed.max(PROGRESS_INTERVAL).as_secs_f64();
+                let (elapsed, total) = (elapsed.as_secs_f64(), total.as_secs_f64());
+                let mode = mode.name();
+                eprint!("\r\x1b[K{mode} loop, {elapsed:.0} of {total:.0} s, {rate:.0} requests/s");
+            }
+        }
+    }
+
+    fn clear(&self) {
+        if self.is_terminal {
+            eprint!("\r\x1b[K");
+        }
+    }
+}

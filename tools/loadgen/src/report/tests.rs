@@ -1,0 +1,115 @@
+use super::*;
+use crate::{
+    options::{self, Command},
+    process::Cpu,
+    record::{Fault, Faults},
+    run::ServerUse,
+};
+use std::{ffi::OsString, time::Duration};
+
+fn options() -> Options {
+    let line = ["--duration", "2", "--rate", "1000"].map(OsString::from);
+    match options::parse(line).unwrap() {
+        Command::Run(options) => *options,
+        other @ (Command::Null(_) | Command::Help) => panic!("{other:?}"),
+    }
+}
+
+fn phase(mode: Mode) -> Phase {
+    let mut recorder = Recorder::new("route");
+    for value in 1..=2_000 {
+        recorder.record_latency(value * 1_000, 1);
+        if mode == Mode::Open {
+            recorder.record_lateness(500);
+        }
+    }
+    recorder.replies = 2_000;
+    recorder.echoed = 2_000;
+    recorder.bytes_received = 2_000_000;
+    let cpu = Cpu {
+        user: 2_000_000,
+        system: 4_000_000,
+    };
+    Phase {
+        mode,
+        duration: Duration::from_secs(2),
+        recorders: vec![recorder],
+        faults: Faults::default(),
+        cpu,
+        busy: 0.5,
+        server: Some(ServerUse {
+            cpu,
+            resident_kib: 5_000,
+        }),
+    }
+}
+
+fn report<'a>(options: &'a Options, phases: &'a [Phase]) -> Report<'a> {
+    Report {
+        options,
+        command_line: "loadgen --rate 1000".to_owned(),
+        machine: "a machine".to_owned(),
+        kernel: "a kernel".to_owned(),
+        phases,
+    }
+}
+
+#[test]
+fn the_table_leads_with_throughput_and_tail() {
+    let (options, phases) = (options(), [phase(Mode::Closed), phase(Mode::Open)]);
+    let text = report(&options, &phases).text();
+    for expected in [
+        "throughput 1,000 requests/s, closed loop",
+        "p99.9 1998.8 µs at 1,000 requests/s, open loop",
+        "generator late by",
+        "generator CPU 3000 ns/request (1000 in user mode), 50 % busy\n",
+        "server CPU 3000 ns/request (1000 in user mode), 5000 KiB resident",
+        "replies of 1000 bytes on average",
+        "no faults",
+    ] {
+        assert!(text.contains(expected), "{expected} is not in\n{text}");
+    }
+}
+
+#[test]
+fn the_json_says_the_same() {
+    let (options, phases) = (options(), [phase(Mode::Closed), phase(Mode::Open)]);
+    let json = report(&options, &phases).json();
+    let (closed, open) = (&json["phases"][0], &json["phases"][1]);
+    assert_eq!(closed["requests"][0]["requestsPerSecond"], 1_000.0);
+    assert_eq!(closed["requests"][0]["latenessMicroseconds"], Value::Null);
+    assert_eq!(closed["requests"][0]["latencyMicroseconds"]["count"], 2_000);
+    assert_eq!(open["requests"][0]["latenessMicroseconds"]["count"], 2_000);
+    assert_eq!(open["server"]["residentKib"], 5_000);
+    assert_eq!(open["generator"]["cpuNanosecondsPerRequest"], 3_000.0);
+}
+
+#[test]
+fn a_fault_is_shown_and_remembered() {
+    let options = options();
+    let mut phases = [phase(Mode::Closed)];
+    assert!(report(&options, &phases).is_faultless());
+    phases[0].faults.add(Fault::Code(17));
+    let report = report(&options, &phases);
+    assert!(!report.is_faultless());
+    assert!(report.text().contains("FAULT code 17: 1"));
+    assert!(report.text().contains("closed loop, WITH FAULTS"));
+    assert_eq!(report.json()["phases"][0]["faults"]["code 17"], 1);
+}
+
+#[test]
+fn the_distribution_ends_with_all_values() {
+    let (options, phases) = (options(), [phase(Mode::Open)]);
+    let text = report(&options, &phases).distribution();
+    let rows: Vec<&str> = text.lines().skip(2).collect();
+    let last = rows.iter().rfind(|row| !row.starts_with('#')).unwrap();
+    let fields: Vec<&str> = last.split_whitespace().collect();
+    assert_eq!(fields[1..], ["1.000000000000", "2000"]);
+}
+
+#[test]
+fn numbers_are_grouped_by_thousands() {
+    assert_eq!(grouped(999.4), "999");
+    assert_eq!(grouped(1_234_567.0), "1,234,567");
+    assert_eq!(grouped(100_000.0), "100,000");
+}

@@ -1,0 +1,117 @@
+//! The generator against its own null server: set-up, both loops, a mass disconnect, the count of what came back.
+
+use std::{
+    ffi::OsString,
+    net::SocketAddr,
+    sync::mpsc::{Sender, TryRecvError, channel},
+    thread,
+    time::{Duration, Instant},
+};
+
+use loadgen::{
+    null::NullServer,
+    options::{self, Command, Mode, Options},
+    outage::RETURN,
+    record::{Fault, Summary},
+    run::{self, Phase, Progress},
+};
+
+#[test]
+fn both_loops_are_answered_in_full() {
+    let phases = run_faultless(
+        "--topics 200 --topics-per-broker 50 --register-rate 50 --register-kind compressed --rate 2000",
+    );
+    let modes: Vec<Mode> = phases.iter().map(|phase| phase.mode).collect();
+    assert_eq!(modes, [Mode::Closed, Mode::Open]);
+
+    let (closed, open) = (&phases[0].recorders[0], &phases[1].recorders[0]);
+    assert!(closed.replies > 100, "{}", closed.replies);
+    assert_eq!(closed.bytes_received, closed.replies * 1_024);
+    assert!(closed.lateness.is_empty());
+    // Every request that fell due in the measured time has been sent and recorded, however slow the machine.
+    assert_eq!(open.latency.len(), 400);
+    assert_eq!(open.lateness.len(), 400);
+    let latency = Summary::of(&open.latency).expect("it has values");
+    let lateness = Summary::of(&open.lateness).expect("it has values");
+    assert!(latency.max >= lateness.max);
+
+    let names: Vec<&str> = phases[1].recorders.iter().map(|r| r.name).collect();
+    assert_eq!(names, ["route", "register", "heartbeat"]);
+    assert_eq!(phases[1].recorders[1].latency.len(), 10);
+}
+
+#[test]
+fn brokers_that_leave_come_back() {
+    let phases = run_faultless(
+        "--workload heartbeat --topics 100 --topics-per-broker 20 --mode closed --disconnect-brokers 5 --threads 2",
+    );
+    let recorders = &phases[0].recorders;
+    let returned = recorders.iter().find(|recorder| recorder.name == RETURN);
+    assert_eq!(returned.map(|recorder| recorder.latency.len()), Some(5));
+}
+
+#[test]
+fn hundreds_of_connections_are_served() {
+    let phases =
+        run_faultless("--workload connections --connections 300 --topics 10 --mode closed");
+    assert!(phases[0].recorders[0].replies >= 300);
+}
+
+#[test]
+fn a_server_that_dies_is_a_fault_and_no_light_load() {
+    let server = Server::start();
+    let options = options(
+        &server,
+        "--topics 10 --mode open --rate 2000 --duration 0.8",
+    );
+    let mut server = Some(server);
+    let phases = run::run(&options, &mut |progress| {
+        if let Progress::Phase { requests: 1.., .. } = progress {
+            server = None;
+        }
+    });
+    let phases = phases.expect("the server took the registrations");
+    let faults: Vec<Fault> = phases[0].faults.iter().map(|(fault, _)| fault).collect();
+    assert!(faults.contains(&Fault::Closed), "{faults:?}");
+    assert!(faults.contains(&Fault::NeverSent), "{faults:?}");
+}
+
+/// A null server on a port of its own, which ends when this is dropped.
+struct Server {
+    address: SocketAddr,
+    _stop: Sender<()>,
+}
+
+impl Server {
+    fn start() -> Self {
+        let mut server =
+            NullServer::bind(([127, 0, 0, 1], 0).into(), 1_024).expect("a port is free");
+        let address = server.local_address().expect("it listens");
+        let (_stop, stopped) = channel();
+        thread::spawn(move || {
+            while stopped.try_recv() == Err(TryRecvError::Empty) {
+                let served = server.run(Instant::now() + Duration::from_millis(10));
+                served.expect("the null server has a poll");
+            }
+        });
+        Self { address, _stop }
+    }
+}
+
+fn options(server: &Server, line: &str) -> Options {
+    let target = server.address;
+    let line = format!("--target {target} --warm-up 0.05 --duration 0.2 {line}");
+    match options::parse(line.split_whitespace().map(OsString::from)) {
+        Ok(Command::Run(options)) => *options,
+        other => unreachable!("{other:?}"),
+    }
+}
+
+fn run_faultless(line: &str) -> Vec<Phase> {
+    let server = Server::start();
+    let phases = run::run(&options(&server, line), &mut |_| ()).expect("the null server answers");
+    for phase in &phases {
+        assert!(phase.faults.is_empty(), "{:?}", phase.faults);
+    }
+    phases
+}
