@@ -80,10 +80,36 @@ impl RequestCode {
         Self::BrokerHeartbeat,
     ];
 
-    /// The request with this number, if a name server serves it.
+    /// The request with this number, if a name server serves it. A table the compiler can jump through, since every request
+    /// comes this way.
     #[must_use]
-    pub fn from_i32(code: i32) -> Option<Self> {
-        Self::ALL.into_iter().find(|known| *known as i32 == code)
+    pub const fn from_i32(code: i32) -> Option<Self> {
+        match code {
+            100 => Some(Self::PutKvConfig),
+            101 => Some(Self::GetKvConfig),
+            102 => Some(Self::DeleteKvConfig),
+            103 => Some(Self::RegisterBroker),
+            104 => Some(Self::UnregisterBroker),
+            105 => Some(Self::GetRouteInfoByTopic),
+            106 => Some(Self::GetBrokerClusterInfo),
+            205 => Some(Self::WipeWritePermOfBroker),
+            206 => Some(Self::GetAllTopicListFromNameServer),
+            216 => Some(Self::DeleteTopicInNamesrv),
+            217 => Some(Self::RegisterTopicInNamesrv),
+            219 => Some(Self::GetKvListByNamespace),
+            224 => Some(Self::GetTopicsByCluster),
+            304 => Some(Self::GetSystemTopicListFromNs),
+            311 => Some(Self::GetUnitTopicList),
+            312 => Some(Self::GetHasUnitSubTopicList),
+            313 => Some(Self::GetHasUnitSubUnunitTopicList),
+            318 => Some(Self::UpdateNamesrvConfig),
+            319 => Some(Self::GetNamesrvConfig),
+            322 => Some(Self::QueryDataVersion),
+            327 => Some(Self::AddWritePermOfBroker),
+            901 => Some(Self::GetBrokerMemberGroup),
+            904 => Some(Self::BrokerHeartbeat),
+            _ => None,
+        }
     }
 }
 
@@ -127,4 +153,18 @@ pub mod version {
     pub const TOPIC_QUEUE_MAPPING: i32 = 413;
     /// 5.3.1: clients above it understand `GO_AWAY` (spec 1.8).
     pub const GO_AWAY: i32 = 475;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_request_is_found_by_its_number_and_nothing_else_is() {
+        for code in RequestCode::ALL {
+            assert_eq!(RequestCode::from_i32(code as i32), Some(code));
+        }
+        let known = (-1..2_000).filter_map(RequestCode::from_i32).count();
+        assert_eq!(known, RequestCode::ALL.len());
+    }
 }
