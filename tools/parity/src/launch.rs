@@ -153,10 +153,11 @@ pub struct ProcessLauncher {
 }
 
 impl ProcessLauncher {
-    /// Starts the program at `path`.
+    /// Starts the program at `path`, seen from the present folder; each server has a folder of its own.
     pub fn new(path: impl Into<PathBuf>) -> ProcessLauncher {
+        let path = path.into();
         ProcessLauncher {
-            program: path.into(),
+            program: std::path::absolute(&path).unwrap_or(path),
             pace: Pace::brisk(),
         }
     }
