@@ -7,6 +7,7 @@ use super::{
     frame::{FrameError, PREFIX_LEN, read_prefix},
     header_json, header_rocketmq,
     header_rocketmq::RocketMqError,
+    header_scan,
     json::JsonError,
 };
 use crate::limits::EXT_FIELDS_MAX;
@@ -84,6 +85,7 @@ impl<'a> RemotingCommand<'a> {
         };
         // Filled in place: the ext fields lie in the command itself, some 600 bytes that no codec has to move.
         match serialize_type {
+            SerializeType::Json if header_scan::scan(header, &mut command) => {}
             SerializeType::Json => header_json::decode(header, &mut command)?,
             SerializeType::RocketMq => header_rocketmq::decode(header, &mut command)?,
         }

@@ -17,6 +17,7 @@ pub mod frame;
 pub mod header;
 mod header_json;
 pub mod header_rocketmq;
+mod header_scan;
 pub mod json;
 pub mod kv_file;
 pub mod name;
