@@ -141,3 +141,44 @@ impl Registry {
         );
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbered(perm: i32) -> QueueSettings {
+        QueueSettings {
+            perm,
+            ..QueueSettings::default()
+        }
+    }
+
+    #[test]
+    fn looking_up_a_shape_sweeps_nothing_and_a_sweep_waits_until_there_are_twice_as_many() {
+        let mut group = GroupState::default();
+        let mut held: Vec<_> = (0..64)
+            .map(|perm| group.shape(numbered(perm), perm))
+            .collect();
+        held.pop();
+        for perm in 0..63 {
+            group.shape(numbered(perm), perm);
+        }
+        assert_eq!(
+            group.shapes.len(),
+            64,
+            "a hit is no reason to look for unused ones"
+        );
+        held.push(group.shape(numbered(64), 64));
+        assert_eq!((group.shapes.len(), group.shapes_swept), (64, 63));
+        for perm in 65..127 {
+            group.shape(numbered(perm), perm);
+        }
+        assert_eq!(
+            group.shapes.len(),
+            126,
+            "none of these is held, and none is looked for yet"
+        );
+        group.shape(numbered(127), 127);
+        assert_eq!(group.shapes.len(), 65);
+    }
+}
