@@ -32,14 +32,16 @@ impl Wake for PollWaker {
 
 /// To a worker: the outcome of a command. It has room for every command that the worker may have out.
 #[derive(Debug)]
-pub(super) struct Reply {
-    pub(super) to: ReplyTo,
-    pub(super) answer: Option<Response>,
+pub struct Reply {
+    /// Where to.
+    pub to: ReplyTo,
+    /// `None`: the command only stops counting as out.
+    pub answer: Option<Response>,
 }
 
 /// To a worker: anything else.
 #[derive(Debug)]
-pub(super) enum Order {
+pub enum Order {
     /// Serve this new connection.
     Serve(TcpStream, SocketAddr),
     /// Close this one: its broker fell silent.
@@ -52,14 +54,18 @@ pub(super) enum Order {
 
 /// To the notifier: a frame for these broker addresses.
 #[derive(Debug)]
-pub(super) struct Notice {
-    pub(super) to: Vec<Arc<str>>,
-    pub(super) frame: Bytes,
+pub struct Notice {
+    /// Their `host:port`.
+    pub to: Vec<Arc<str>>,
+    /// A whole frame.
+    pub frame: Bytes,
 }
 
 /// To the persister: the next content of a file.
 #[derive(Debug)]
-pub(super) struct PersistJob {
-    pub(super) ticket: PersistTicket,
-    pub(super) content: Bytes,
+pub struct PersistJob {
+    /// Names the job in the report.
+    pub ticket: PersistTicket,
+    /// The whole file.
+    pub content: Bytes,
 }
