@@ -394,7 +394,7 @@ fn at_shutdown_the_writer_answers_what_waits_for_a_file() {
 /// L8. The reply comes before the connection closes, before the slot is used again, or after.
 #[test]
 fn a_reply_to_a_closed_connection_does_not_reach_the_slots_next_tenant() {
-    model_bounded(2, || {
+    model_bounded(3, || {
         let rig = Rig::<1>::new();
         let [mut worker] = rig.workers;
 
