@@ -13,13 +13,14 @@ use mio::{Interest, Token, event::Event, net::TcpStream};
 use super::outbox::Outbox;
 use crate::{
     connection::{
-        Connection, Handled, StreamLimits, Violation, admission::Admission, credit::Outstanding,
+        Connection, Handled, Handler, StreamLimits, Violation, admission::Admission,
+        credit::Outstanding,
     },
     ids::ConnectionId,
     limits::{ANSWERED_PER_TURN_MAX, READ_PER_TURN_MAX},
     processor::{self, Context, KnownBrokers, Outcome},
     protocol::command::RemotingCommand,
-    registry::{Command, RouteSnapshot},
+    registry::{Command, RouteSnapshot, query::Routes},
     sync::Subscriber,
     time::Timestamp,
 };
@@ -255,7 +256,7 @@ impl Peer {
         desk: &mut Desk,
         arrived: Option<Arrived>,
     ) -> Result<usize, CloseReason> {
-        let mut clerk = Clerk {
+        let clerk = Clerk {
             id,
             address: self.address,
             snapshot: desk.snapshots.load(),
@@ -264,18 +265,16 @@ impl Peer {
             known_brokers: &mut self.known_brokers,
             carries_brokers: &mut self.carries_brokers,
             outbox: &mut desk.outbox,
-        };
-        let handle = |request: &RemotingCommand<'_>, out: &mut Vec<u8>, outstanding: &mut _| {
-            clerk.execute(request, out, outstanding)
+            routes: Routes::new(),
         };
         let (limits, answers) = (&desk.limits, &mut desk.answers);
         let executed = match arrived {
             Some(Arrived { lent, count }) => {
                 let input = &desk.scratch[..lent + count];
                 self.connection
-                    .handle_input(input, lent, limits, desk.now, answers, handle)
+                    .handle_input(input, lent, limits, desk.now, answers, clerk)
             }
-            None => self.connection.resume(limits, answers, handle),
+            None => self.connection.resume(limits, answers, clerk),
         };
         let answered = desk.answers.len();
         self.settle(id, desk, executed)?;
@@ -386,17 +385,25 @@ struct Clerk<'a> {
     known_brokers: &'a mut KnownBrokers,
     carries_brokers: &'a mut bool,
     outbox: &'a mut Outbox,
+    /// Found ahead, by the requests' places.
+    routes: Routes<'a>,
 }
 
-impl Clerk<'_> {
-    fn execute(
+impl Handler for Clerk<'_> {
+    fn look_ahead(&mut self, requests: &[RemotingCommand<'_>]) {
+        self.routes = processor::look_ahead(requests, self.snapshot);
+    }
+
+    fn handle(
         &mut self,
+        place: usize,
         request: &RemotingCommand<'_>,
         out: &mut Vec<u8>,
         outstanding: &mut Outstanding,
     ) -> Handled {
         let mut context = Context {
             snapshot: self.snapshot,
+            route: self.routes.get_mut(place).and_then(Option::take),
             now: self.now,
             connection: self.id,
             peer: self.address,
