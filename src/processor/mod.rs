@@ -143,6 +143,50 @@ pub fn look_ahead<'s>(requests: &[RemotingCommand<'_>], snapshot: &'s RouteSnaps
     snapshot.routes(requests.iter().map(client::route_topic))
 }
 
+/// Whether executing a request takes so long that other connections should not wait for it.
+#[must_use]
+pub fn is_heavy(request: &RemotingCommand<'_>, snapshot: &RouteSnapshot) -> bool {
+    let Some(code) = RequestCode::from_i32(request.code) else {
+        return false;
+    };
+    match code {
+        RequestCode::RegisterBroker | RequestCode::RegisterTopicInNamesrv => {
+            let compressed = boolean(request, "compressed").unwrap_or(false);
+            let len_max = if compressed {
+                limits::HELPED_COMPRESSED_LEN
+            } else {
+                limits::HELPED_BODY_LEN
+            };
+            request.body.len() > len_max
+        }
+        RequestCode::GetTopicsByCluster => snapshot.counts().0 > limits::HELPED_ENTRIES,
+        RequestCode::GetKvListByNamespace => request
+            .ext
+            .get("namespace")
+            .and_then(|namespace| snapshot.kv_list(namespace))
+            .is_some_and(|body| body.len() > limits::HELPED_BODY_LEN),
+        code if is_list_of_all(code) => {
+            let (topics, groups, _) = snapshot.counts();
+            topics.max(groups) > limits::HELPED_ENTRIES
+        }
+        _ => false,
+    }
+}
+
+/// Whether the answer is the same for all who ask while nothing changes, and long.
+#[must_use]
+pub fn is_list_of_all(code: RequestCode) -> bool {
+    const LISTS: [RequestCode; 6] = [
+        RequestCode::GetBrokerClusterInfo,
+        RequestCode::GetAllTopicListFromNameServer,
+        RequestCode::GetSystemTopicListFromNs,
+        RequestCode::GetUnitTopicList,
+        RequestCode::GetHasUnitSubTopicList,
+        RequestCode::GetHasUnitSubUnunitTopicList,
+    ];
+    LISTS.contains(&code)
+}
+
 /// Whether a connection that sends this may from then on carry a broker, so that the writer must learn of its end.
 #[must_use]
 pub fn marks_connection(command: &Command) -> bool {

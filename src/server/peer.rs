@@ -8,16 +8,20 @@ use std::{
     net::SocketAddr,
 };
 
+use bytes::Bytes;
 use mio::{Interest, Token, event::Event, net::TcpStream};
 
-use super::outbox::Outbox;
+use super::{
+    helper::Job,
+    outbox::{Outbox, Work},
+};
 use crate::{
     connection::{
         Connection, Handled, Handler, StreamLimits, Violation, admission::Admission,
         credit::Outstanding,
     },
     ids::ConnectionId,
-    limits::{ANSWERED_PER_TURN_MAX, OUTPUT_BATCH_LEN, READ_PER_TURN_MAX},
+    limits::{ANSWERED_PER_TURN_MAX, OUTPUT_BATCH_LEN, READ_PER_TURN_MAX, WRITTEN_PER_TURN_MAX},
     processor::{self, Context, KnownBrokers, Outcome, RouteCache},
     protocol::command::RemotingCommand,
     registry::{Command, RouteSnapshot, query::Routes},
@@ -204,7 +208,7 @@ impl Peer {
     /// Offers the socket what it has not taken yet, and nothing else: the server is stopping.
     pub(super) fn serve_output(&mut self, desk: &mut Desk) -> Result<Next, CloseReason> {
         self.write(desk)?;
-        Ok(Next::Wait)
+        Ok(self.after_writing())
     }
 
     /// Looks for the end of the connection when it has done what it could.
@@ -224,7 +228,16 @@ impl Peer {
                 return Err(CloseReason::Ended);
             }
         }
-        Ok(Next::Wait)
+        Ok(self.after_writing())
+    }
+
+    /// Whether there is more to write: a long answer is written in several turns.
+    fn after_writing(&self) -> Next {
+        if self.writable && !self.connection.output().is_empty() {
+            Next::More
+        } else {
+            Next::Wait
+        }
     }
 
     /// One read. One snapshot answers all that it completes, loaded after the read: a peer that was told of a change, by
@@ -342,12 +355,12 @@ impl Peer {
         if !self.connection.output().is_empty() {
             self.connection.keep_output(answers);
             answers.clear();
-            while self.writable && !self.connection.output().is_empty() {
-                let count = write_some(
-                    &mut self.socket,
-                    self.connection.output().as_slice(),
-                    &mut self.writable,
-                )?;
+            let mut room = WRITTEN_PER_TURN_MAX;
+            while self.writable && room > 0 && !self.connection.output().is_empty() {
+                let next = self.connection.output().as_slice();
+                let next = &next[..next.len().min(room)];
+                let count = write_some(&mut self.socket, next, &mut self.writable)?;
+                room -= count;
                 self.connection.written(count, *now);
             }
         } else if !answers.is_empty() {
@@ -413,6 +426,18 @@ impl Handler for Clerk<'_> {
         out: &mut Vec<u8>,
         outstanding: &mut Outstanding,
     ) -> Handled {
+        if processor::is_heavy(request, self.snapshot) {
+            let job = Job {
+                connection: self.id,
+                peer: self.address,
+                go_away: self.go_away,
+                frame: Bytes::copy_from_slice(request.frame),
+            };
+            let len = request.frame.len();
+            return self
+                .outbox
+                .submit(self.id, Work::Job(job), len, outstanding);
+        }
         let mut context = Context {
             snapshot: self.snapshot,
             route: self.routes.get_mut(place).and_then(Option::take),
@@ -428,7 +453,8 @@ impl Handler for Clerk<'_> {
             Outcome::Submit(command) | Outcome::AnsweredAndSubmit(command) => {
                 let marks = processor::marks_connection(&command);
                 let len = request.body.len() + command.held_len();
-                let handled = self.outbox.submit(self.id, command, len, outstanding);
+                let work = Work::Command(command);
+                let handled = self.outbox.submit(self.id, work, len, outstanding);
                 // One that waits for a credit may never be sent; the outbox says when it is.
                 *self.carries_brokers |= marks && handled == Handled::Submitted;
                 handled

@@ -14,6 +14,7 @@ use super::{
     Server, Thread, WorkerThread,
     acceptor::{self, Acceptor},
     clock::Clock,
+    helper::{Helper, Job},
     listener,
     message::{Notice, Order, PollWaker},
     notifier::{self, Notifier},
@@ -73,6 +74,7 @@ struct Wiring {
     unfinished_len_max: usize,
     snapshots: Source<RouteSnapshot>,
     commands: Sender<Command, Unparker>,
+    jobs: Sender<Job, Unparker>,
 }
 
 /// A worker with both ends of its wires.
@@ -108,6 +110,8 @@ pub(super) fn start(mut config: Config, kv: KvTable) -> Result<Server, StartErro
         worker_count * IN_FLIGHT_MAX + ORDERS_MAX,
         writer_unparker.clone(),
     );
+    let (helper_parker, helper_unparker) = parker();
+    let (jobs, job_receiver) = mailbox(worker_count * IN_FLIGHT_MAX, helper_unparker.clone());
     let wiring = Wiring {
         clock,
         limits,
@@ -115,6 +119,7 @@ pub(super) fn start(mut config: Config, kv: KvTable) -> Result<Server, StartErro
         unfinished_len_max: (UNFINISHED_LEN_MAX / worker_count).max(limits.frame_len_max),
         snapshots,
         commands,
+        jobs,
     };
 
     let (persister, persist_jobs) = start_persister(&wiring, paths)?;
@@ -126,6 +131,13 @@ pub(super) fn start(mut config: Config, kv: KvTable) -> Result<Server, StartErro
         workers.push(started.thread);
         doors.push(started.door);
     }
+    let replies = doors.iter().map(|door| door.replies.clone()).collect();
+    let helper = start_helper(
+        Helper::new(wiring.snapshots.subscribe(), replies, clock),
+        job_receiver,
+        helper_parker,
+        helper_unparker,
+    )?;
     let writer = Writer::new(
         registry,
         publisher,
@@ -152,6 +164,7 @@ pub(super) fn start(mut config: Config, kv: KvTable) -> Result<Server, StartErro
         commands: wiring.commands,
         acceptor,
         workers,
+        helper,
         writer,
         persister,
         notifier,
@@ -194,7 +207,7 @@ fn start_worker(wiring: &Wiring, index: usize) -> Result<StartedWorker, StartErr
         u16::try_from(index).expect("workers are counted by a u16"),
         registry,
         wiring.snapshots.subscribe(),
-        Outbox::new(wiring.commands.clone()),
+        Outbox::new(wiring.commands.clone(), wiring.jobs.clone()),
         wiring.limits,
         wiring.unfinished_len_max,
         wiring.clock,
@@ -211,6 +224,22 @@ fn start_worker(wiring: &Wiring, index: usize) -> Result<StartedWorker, StartErr
             handle,
         },
         door: WorkerDoor { replies, orders },
+    })
+}
+
+fn start_helper(
+    helper: Helper,
+    jobs: Receiver<Job, Unparker>,
+    parker: Parker,
+    waker: Unparker,
+) -> Result<Thread<Unparker>, StartError> {
+    let stop = Flag::new();
+    let stopped = stop.clone();
+    let handle = spawn("helper", move || helper.run(jobs, &parker, &stopped))?;
+    Ok(Thread {
+        stop,
+        waker,
+        handle,
     })
 }
 
