@@ -10,7 +10,8 @@ import time
 from interop.checks import Failure, wait_for
 from interop.procs import Proc
 
-SETUP_LIMIT = 180  # for brokers to register
+SETUP_LIMIT = 600  # seconds for brokers to register
+END_LIMIT = 300  # seconds that a run may take beyond its length: this process may be held up as well
 
 _numbers = itertools.count(1)
 
@@ -87,7 +88,7 @@ class Run:
         """Waits for its end and returns what it measured."""
         try:
             self.wait_ready()
-            self.proc.popen.wait(self._seconds + 30)
+            self.proc.popen.wait(self._seconds + END_LIMIT)
         except subprocess.TimeoutExpired:
             raise Failure("the load generator to end", self.proc.tail(), self.proc.log) from None
         finally:

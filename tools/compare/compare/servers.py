@@ -124,7 +124,7 @@ class Java(Server):
     """The Java name server, with the options that its distribution starts it with."""
 
     name, title = "java", f"Java {JAVA_LINE}"
-    warm_up = 5.0
+    warm_up = 20.0  # what is hot has to be compiled, on the processor of the server
 
     def prepare(self, report):
         os.makedirs(setup.WORK, exist_ok=True)
