@@ -109,9 +109,12 @@ def crowd(server, size):
         people.close()
 
 
-def wait_closed(server, limit):
-    """Waits until the server has let go of the connections of a crowd."""
-    wait_for(lambda: (machine.open_files(server.pid) < 200, machine.open_files(server.pid)), limit, "closed connections")
+def wait_closed(server, files, limit):
+    """Waits until the server has let go of a crowd: it has about as many descriptors as before."""
+    def closed():
+        now = machine.open_files(server.pid)
+        return now <= files + 20, now
+    wait_for(closed, limit, f"about {files} open descriptors")
 
 
 def crowd_size(server):

@@ -37,11 +37,12 @@ class Result:
     @property
     def reply_bytes(self):
         """Length of a reply."""
-        return round(self.measured["bytesReceivedPerSecond"] / self.rate)
+        return round(self._answered()["bytesReceivedPerSecond"] / self.rate)
 
     @property
     def server_ns(self):
         """The server's CPU time for a reply, in ns."""
+        self._answered()
         return self.phase["server"]["cpuNanosecondsPerRequest"]
 
     @property
@@ -58,10 +59,15 @@ class Result:
         return self._summary("latenessMicroseconds", percentile)
 
     def _summary(self, key, percentile):
-        summary = self.measured[key]
+        summary = self._answered()[key]
         if not summary:
-            raise Failure("replies", f"none; faults {self.faults}")
+            raise Failure(f"figures of {key}", f"none; faults {self.faults}")
         return summary[percentile]
+
+    def _answered(self):
+        if not self.replies:
+            raise Failure("replies", f"none; faults {self.faults}")
+        return self.measured
 
 
 class Run:

@@ -103,7 +103,7 @@ def _parse(arguments):
         parser.error(f"unknown: {', '.join(unknown)}; there are the cases {', '.join(numbers)} and the servers {', '.join(KNOWN)}")
     if not 1 <= options.rounds <= 100 or not 0.1 <= options.seconds <= 600:
         parser.error("rounds are 1 to 100, seconds 0.1 to 600")
-    for path in (options.server, options.loadgen):
+    for path in (options.loadgen, *([options.server] if "waypost" in names else [])):
         if not os.access(path, os.X_OK):
             parser.error(f"no program at {path}; `cargo build --release --workspace` makes it")
     options.server, options.loadgen = os.path.abspath(options.server), os.path.abspath(options.loadgen)

@@ -12,6 +12,8 @@ from .servers import Null
 TRIES = 3  # of a measurement that was disturbed
 SHORT_WARM_UP = 1.0  # of a server that has been under load before
 
+_PACE = ("--mode", "--rate", "--depth")  # what a reply's length does not depend on
+
 
 class Sample:
     """What one measurement of one server gave."""
@@ -114,17 +116,17 @@ class Bench:
 
     def _fit(self, server, arguments):
         if isinstance(server, Null):
-            kind = tuple(word for word in arguments if word.startswith("--") is False)
-            server.fit(self._bytes_of(kind, arguments), os.path.join(self.options.folder, server.name, "fitted"))
+            server.fit(self._bytes_of(arguments), os.path.join(self.options.folder, server.name, "fitted"))
 
-    def _bytes_of(self, kind, arguments):
+    def _bytes_of(self, arguments):
         """How long our replies to these requests are: those of the null server are as long."""
+        pairs = zip(arguments[::2], arguments[1::2])
+        kind = tuple(word for pair in pairs if pair[0] not in _PACE for word in pair)
         ours = self.servers.get("waypost")
         if kind not in self._reply_bytes and ours and ours.proc:
             ours.resume()
             try:
-                closed = [*arguments, "--mode", "closed"]
-                self._reply_bytes[kind] = self.load.run(ours, closed, 0.3, 0.1).reply_bytes
+                self._reply_bytes[kind] = self.load.run(ours, (*kind, "--mode", "closed"), 0.3, 0.1).reply_bytes
             finally:
                 ours.pause()
         return self._reply_bytes.get(kind, 1024)
