@@ -13,6 +13,7 @@ from interop.checks import Failure, wait_for
 from . import machine
 
 _IP_BIND_ADDRESS_NO_PORT = 24
+_PORTS_OF_AN_ADDRESS = 4000
 _QUERY = wire.request(wire.ROUTE, {"topic": "none"}).encode()
 
 
@@ -26,22 +27,26 @@ class Crowd:
         self.size = size
         self.refused = 0
         self._socks = {}
-        # Each crowd has an address of its own: the ports of the one before may still be taken.
         Crowd._count += 1
-        self._source = f"127.0.{1 + Crowd._count // 250}.{1 + Crowd._count % 250}"
+        self._number = 1 + Crowd._count % 250
         self._selector = selectors.EpollSelector()
 
     def connect(self):
         """Begins to connect."""
         host, port = wire.split(self.server.address)
-        for _ in range(self.size):
+        for index in range(self.size):
             sock = socket.socket()
             sock.setblocking(False)
             sock.setsockopt(socket.IPPROTO_IP, _IP_BIND_ADDRESS_NO_PORT, 1)
-            sock.bind((self._source, 0))
+            sock.bind((self._source(index), 0))
             sock.connect_ex((host, port))
             self._selector.register(sock, selectors.EVENT_WRITE)
             self._socks[sock] = b""
+
+    def _source(self, index):
+        """Each crowd has addresses of its own, since the ports of the one before may still be taken, and several of
+        them, since the kernel takes long to find a free port when most of an address's are taken."""
+        return f"127.0.{self._number}.{1 + index // _PORTS_OF_AN_ADDRESS}"
 
     def establish(self, limit):
         """Waits until all are connected."""
