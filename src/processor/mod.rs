@@ -3,11 +3,13 @@
 mod admin;
 mod broker;
 mod client;
+mod route_cache;
 mod zone;
 
 use std::{net::SocketAddr, sync::Arc};
 
 use admin::UnitFlags;
+pub use route_cache::RouteCache;
 use smallvec::SmallVec;
 
 use crate::{
@@ -41,6 +43,8 @@ pub struct Context<'a> {
     pub peer: SocketAddr,
     /// What this connection has been bound to already.
     pub known_brokers: &'a mut KnownBrokers,
+    /// Encoded routes at hand, shared by the connections of a worker.
+    pub route_cache: &'a mut RouteCache,
     /// Whether the server is leaving and says so (spec 1.8).
     pub go_away: bool,
 }

@@ -18,7 +18,7 @@ use crate::{
     },
     ids::ConnectionId,
     limits::{ANSWERED_PER_TURN_MAX, OUTPUT_BATCH_LEN, READ_PER_TURN_MAX},
-    processor::{self, Context, KnownBrokers, Outcome},
+    processor::{self, Context, KnownBrokers, Outcome, RouteCache},
     protocol::command::RemotingCommand,
     registry::{Command, RouteSnapshot, query::Routes},
     sync::Subscriber,
@@ -36,6 +36,7 @@ pub(super) struct Desk {
     pub(super) scratch: Box<[u8]>,
     /// Answers to one connection, not yet offered to its socket.
     pub(super) answers: Vec<u8>,
+    pub(super) route_cache: RouteCache,
     pub(super) now: Timestamp,
     pub(super) go_away: bool,
 }
@@ -266,6 +267,7 @@ impl Peer {
             now: desk.now,
             go_away: desk.go_away,
             known_brokers: &mut self.known_brokers,
+            route_cache: &mut desk.route_cache,
             carries_brokers: &mut self.carries_brokers,
             outbox: &mut desk.outbox,
             routes: Routes::new(),
@@ -392,6 +394,7 @@ struct Clerk<'a> {
     now: Timestamp,
     go_away: bool,
     known_brokers: &'a mut KnownBrokers,
+    route_cache: &'a mut RouteCache,
     carries_brokers: &'a mut bool,
     outbox: &'a mut Outbox,
     /// Found ahead, by the requests' places.
@@ -417,6 +420,7 @@ impl Handler for Clerk<'_> {
             connection: self.id,
             peer: self.address,
             known_brokers: self.known_brokers,
+            route_cache: self.route_cache,
             go_away: self.go_away,
         };
         match processor::process(request, &mut context, out) {
