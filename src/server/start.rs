@@ -36,6 +36,9 @@ const HIGH_WATER: usize = 64 * 1024;
 /// And at which it is read again.
 const LOW_WATER: usize = 32 * 1024;
 
+/// How nice the threads are that nobody's query waits for.
+const YIELDING_NICE: i32 = 10;
+
 /// Why a server could not start.
 #[derive(Debug)]
 pub enum StartError {
@@ -235,7 +238,7 @@ fn start_helper(
 ) -> Result<Thread<Unparker>, StartError> {
     let stop = Flag::new();
     let stopped = stop.clone();
-    let handle = spawn("helper", move || helper.run(jobs, &parker, &stopped))?;
+    let handle = spawn_yielding("helper", move || helper.run(jobs, &parker, &stopped))?;
     Ok(Thread {
         stop,
         waker,
@@ -252,7 +255,7 @@ fn start_writer(
 ) -> Result<Thread<Unparker>, StartError> {
     let stop = Flag::new();
     let stopped = stop.clone();
-    let handle = spawn("writer", move || {
+    let handle = spawn_yielding("writer", move || {
         writer.run(commands, &parker, clock, &stopped)
     })?;
     Ok(Thread {
@@ -338,6 +341,21 @@ fn polled(thread: &str, token: mio::Token) -> Result<(Poll, PollWaker), StartErr
     let poll = Poll::new().map_err(failed)?;
     let waker = PollWaker::new(poll.registry(), token).map_err(failed)?;
     Ok((poll, waker))
+}
+
+/// A thread that yields its processor to the workers: readers wait for them, and for nobody else. It still has a tenth of a
+/// processor that is never idle.
+fn spawn_yielding(
+    name: &str,
+    body: impl FnOnce() + Send + 'static,
+) -> Result<JoinHandle<()>, StartError> {
+    spawn(name, move || {
+        let this_thread = rustix::thread::gettid();
+        if let Err(error) = rustix::process::setpriority_process(Some(this_thread), YIELDING_NICE) {
+            tracing::debug!("this thread keeps its priority: {error}");
+        }
+        body();
+    })
 }
 
 fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, StartError> {
