@@ -1,0 +1,238 @@
+//! Thousands of peers that read, or write, one byte a second: others are served meanwhile, and memory stays bounded.
+
+use std::{
+    io::{ErrorKind, Read, Write},
+    net::{SocketAddr, TcpStream},
+    time::{Duration, Instant},
+};
+
+use parity::{
+    Result,
+    frame::Frame,
+    script::build::{broker, route},
+};
+use socket2::{Domain, Socket, Type};
+
+use crate::{
+    Context,
+    bystanders::{Bystanders, large_registration},
+    pause,
+    peer::Peer,
+    report::Record,
+    server::{Home, Server},
+    usage::Usage,
+};
+
+/// Requests of a slow reader for the list of all topics: far more answers than the sockets' buffers and the high-water mark hold.
+const REQUESTS: usize = 100;
+
+/// Clients beside it.
+const CLIENTS: usize = 4;
+
+/// What the server may hold for a slow reader: the batch of answers it had begun when the high-water mark was reached
+/// (128 KiB and one answer), that buffer's growth by doubling, and the requests it has not executed.
+const READER_MAX_KIB: u64 = 320;
+
+/// For a slow writer: its part of a frame, a socket and bookkeeping.
+const WRITER_MAX_KIB: u64 = 4;
+
+/// Large frames that have begun may take this much together.
+const UNFINISHED_MAX_KIB: u64 = 256 * 1024;
+
+/// Bytes of a large frame that are sent at once, before the slow part: beyond the length that needs admission.
+const HEAD_LEN: usize = 66 * 1024;
+
+/// Without slow peers.
+const BASE_KIB: u64 = 8 * 1024;
+
+/// The allocator keeps what it may use again.
+const KEPT_KIB: u64 = 64 * 1024;
+
+/// So many peers of each kind for so many seconds.
+pub(super) fn run(context: &Context, record: &mut Record) -> Result<()> {
+    let home = Home::new(&context.binary, &[])?;
+    let server = home.start()?;
+    let address = server.address();
+    let mut owner = Peer::open(address)?;
+    let own = broker("slow", "large", 0, "127.0.0.1:10999");
+    owner.must(&large_registration(&own, 1))?;
+
+    let alone = Bystanders::start(address, CLIENTS)?;
+    pause(Duration::from_secs(1));
+    alone.stop("alone", record)?;
+    let before = server.usage()?;
+    let length = Duration::from_secs(context.size.seconds);
+    let peers = usize::try_from(context.size.count).unwrap_or(usize::MAX);
+    record.figure("slow peers of each kind", peers);
+
+    let others = Bystanders::start(address, CLIENTS)?;
+    let mut slow = Slow::open(address, peers)?;
+    let rss = slow.trickle(&server, length)?;
+    // Who has a large table to register is not kept waiting by those who have begun one and do not go on.
+    let started = Instant::now();
+    owner.must(&large_registration(&own, 2))?;
+    record.millis("a registration of 1000 topics meanwhile", started.elapsed());
+    slow.report(record);
+    others.stop("meanwhile", record)?;
+
+    record.figure("RSS before (KiB)", before.rss_kib);
+    record.figure("RSS meanwhile, greatest (KiB)", rss);
+    let bound = BASE_KIB
+        + before.rss_kib
+        + context.size.count * (READER_MAX_KIB + WRITER_MAX_KIB)
+        + UNFINISHED_MAX_KIB.min(slow.large_frames_kib());
+    record.figure("RSS that the bounds allow (KiB)", bound);
+    record.expect(rss <= bound, || {
+        format!("RSS of {rss} KiB, {bound} allowed")
+    });
+    drop(slow);
+    let (took, after) = Usage::settled(server.pid(), before.fds, Duration::from_secs(20))?;
+    record.millis("until all descriptors are back", took);
+    record.flat("", before, after, KEPT_KIB);
+    server.terminate()
+}
+
+/// The slow peers.
+#[derive(Debug)]
+struct Slow {
+    writers: Vec<Writer>,
+    readers: Vec<TcpStream>,
+    holders: Vec<Writer>,
+    read: u64,
+    ended_readers: u64,
+}
+
+#[derive(Debug)]
+struct Writer {
+    stream: TcpStream,
+    bytes: Vec<u8>,
+    sent: usize,
+    answered: bool,
+    ended: bool,
+}
+
+impl Slow {
+    fn open(address: SocketAddr, count: usize) -> Result<Slow> {
+        let mut slow = Slow {
+            writers: Vec::new(),
+            readers: Vec::new(),
+            holders: Vec::new(),
+            read: 0,
+            ended_readers: 0,
+        };
+        let question = route("nobody-has-it").encode(1);
+        let list = Frame::request(206).encode(2);
+        let lists = list.repeat(REQUESTS);
+        // A frame of the greatest length, of which little ever comes.
+        let mut large = (16 * 1024 * 1024_u32 - 4).to_be_bytes().to_vec();
+        large.extend(&question[4..8]);
+        large.resize(2 * HEAD_LEN, b' ');
+        for _ in 0..count {
+            slow.writers
+                .push(Writer::new(TcpStream::connect(address)?, question.clone())?);
+            let mut reader = narrow(address)?;
+            reader.write_all(&lists)?;
+            reader.set_nonblocking(true)?;
+            slow.readers.push(reader);
+        }
+        for _ in 0..(count / 10).max(20) {
+            let mut stream = TcpStream::connect(address)?;
+            stream.write_all(&large[..HEAD_LEN])?;
+            let mut holder = Writer::new(stream, large.clone())?;
+            holder.sent = HEAD_LEN;
+            slow.holders.push(holder);
+        }
+        Ok(slow)
+    }
+
+    /// One byte a second from and to everyone; says the greatest memory of the server.
+    fn trickle(&mut self, server: &Server, length: Duration) -> Result<u64> {
+        let started = Instant::now();
+        let mut greatest = server.usage()?.rss_kib;
+        while started.elapsed() < length {
+            let round = Instant::now();
+            for writer in self.writers.iter_mut().chain(&mut self.holders) {
+                writer.step()?;
+            }
+            for reader in &mut self.readers {
+                match reader.read(&mut [0]) {
+                    Ok(0) => self.ended_readers += 1,
+                    Ok(_) => self.read += 1,
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            greatest = greatest.max(server.usage()?.rss_kib);
+            pause(Duration::from_secs(1).saturating_sub(round.elapsed()));
+        }
+        Ok(greatest.max(server.usage()?.rss_kib))
+    }
+
+    fn report(&self, record: &mut Record) {
+        let sent: usize = self.writers.iter().map(|writer| writer.sent).sum();
+        let count = |writers: &[Writer], test: fn(&Writer) -> bool| {
+            writers.iter().filter(|writer| test(writer)).count()
+        };
+        record.figure("bytes written one by one", sent);
+        record.figure("bytes read one by one", self.read);
+        record.figure(
+            "slow writers that were answered",
+            count(&self.writers, |one| one.answered),
+        );
+        record.figure("peers that began a large frame", self.holders.len());
+        record.figure(
+            "of those, closed for those who wait",
+            count(&self.holders, |one| one.ended),
+        );
+        let cut = count(&self.writers, |one| one.ended) as u64 + self.ended_readers;
+        record.expect(cut == 0, || format!("{cut} slow peers were closed"));
+    }
+
+    fn large_frames_kib(&self) -> u64 {
+        // Announced, not sent: what is sent is less.
+        self.holders.len() as u64 * 16 * 1024
+    }
+}
+
+impl Writer {
+    fn new(stream: TcpStream, bytes: Vec<u8>) -> Result<Writer> {
+        stream.set_nonblocking(true)?;
+        stream.set_nodelay(true)?;
+        Ok(Writer {
+            stream,
+            bytes,
+            sent: 0,
+            answered: false,
+            ended: false,
+        })
+    }
+
+    /// Sends the next byte and looks for an answer or the end.
+    fn step(&mut self) -> Result<()> {
+        if self.ended {
+            return Ok(());
+        }
+        if let Some(byte) = self.bytes.get(self.sent..=self.sent) {
+            match self.stream.write(byte) {
+                Ok(count) => self.sent += count,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                Err(_) => self.ended = true,
+            }
+        }
+        match self.stream.read(&mut [0; 512]) {
+            Ok(0) => self.ended = true,
+            Ok(_) => self.answered = true,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Err(_) => self.ended = true,
+        }
+        Ok(())
+    }
+}
+
+/// A connection whose own buffer takes little, so that what is unread is the server's.
+fn narrow(address: SocketAddr) -> Result<TcpStream> {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+    socket.set_recv_buffer_size(4096)?;
+    socket.connect(&address.into())?;
+    Ok(socket.into())
+}
