@@ -14,7 +14,7 @@ use parity::{
     reply::Reply,
 };
 use serde_json::Value;
-use socket2::SockRef;
+use socket2::{Domain, SockRef, Socket, Type};
 
 /// An answer on a loaded machine takes this long at most, with room for a pause of the whole machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
@@ -160,6 +160,20 @@ pub(crate) fn routed(body: &[u8]) -> Result<BTreeMap<String, Routed>> {
         ]);
     }
     Ok(found)
+}
+
+/// Makes the server's own buffers small, so that what is unread is in its memory and not in the kernel's; see [`narrow`].
+pub(crate) const NARROW: (&str, &str) = ("serverSocketSndBufSize", "8192");
+
+/// A connection whose own buffer takes little.
+///
+/// # Errors
+/// Nobody listens.
+pub(crate) fn narrow(address: SocketAddr) -> io::Result<TcpStream> {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+    socket.set_recv_buffer_size(4096)?;
+    socket.connect(&address.into())?;
+    Ok(socket.into())
 }
 
 /// Makes the close of a socket a reset.

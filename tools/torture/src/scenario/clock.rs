@@ -16,7 +16,7 @@ use rustix::process::Signal;
 
 use crate::{
     Context,
-    bystanders::Bystanders,
+    bystanders::{Bystanders, P99_MAX},
     pause,
     peer::Peer,
     report::Record,
@@ -31,13 +31,13 @@ const LIBRARIES: [&str; 2] = [
 ];
 
 /// `heartbeatTimeoutMillis` of the brokers here.
-const TIMEOUT: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// `scanNotActiveBrokerInterval`.
-const SCAN: Duration = Duration::from_millis(500);
+const SCAN: Duration = Duration::from_millis(250);
 
 /// How often they heartbeat.
-const BEAT: Duration = Duration::from_millis(300);
+const BEAT: Duration = Duration::from_millis(200);
 
 /// What a loaded machine may take for what takes no time.
 const SLACK: Duration = Duration::from_secs(2);
@@ -49,14 +49,14 @@ const JUMPS: [&str; 4] = ["+86400", "-86400", "+315360000", "+0"];
 const JUMP_BROKERS: u32 = 20;
 
 /// Stops of the process.
-const STOPS: u64 = 3;
+const STOPS: u64 = 2;
 
 /// What piled up while the process was stopped is read at once; the allocator keeps it.
 const GROWTH_MAX_KIB: u64 = 32 * 1024;
 
 const SETTINGS: [(&str, &str); 2] = [
-    ("scanNotActiveBrokerInterval", "500"),
-    ("serverChannelMaxIdleTimeSeconds", "3"),
+    ("scanNotActiveBrokerInterval", "250"),
+    ("serverChannelMaxIdleTimeSeconds", "2"),
 ];
 
 /// Both parts.
@@ -157,6 +157,8 @@ fn jump(context: &Context, library: &Path, record: &mut Record) -> Result<()> {
     for offset in JUMPS {
         set_clock(&clock, offset)?;
         let jumped = Instant::now();
+        // Nobody's, so that it is a line in the log and nothing else.
+        client.must(&broker("clock", "nobody", 0, "127.0.0.1:1").unregister())?;
         // Longer than the timeout, so that brokers would also have to have been heard of since.
         while jumped.elapsed() < TIMEOUT + SCAN {
             for beating in &mut brokers {
@@ -190,7 +192,7 @@ fn jump(context: &Context, library: &Path, record: &mut Record) -> Result<()> {
         took + BEAT >= TIMEOUT && took < TIMEOUT + SCAN + SLACK,
         || format!("a silent broker went after {took:?}"),
     );
-    others.stop("wall clock", record)?;
+    others.stop("wall clock", P99_MAX, record)?;
     years(&server.log()?, record);
     server.terminate()
 }
@@ -310,15 +312,14 @@ fn one_stop(
     }
     let mut cut = 0;
     for client in clients {
-        let answered = client.receive()?.is_some_and(|reply| reply.code == 0);
-        cut += usize::from(!answered);
+        cut += usize::from(client.receive()?.is_none());
     }
     record.millis("SIGCONT to the first answers", answered_in);
     record.expect(closed == 0, || {
         format!("{closed} brokers' connections were closed")
     });
     record.expect(cut == 0, || {
-        format!("{cut} clients that had asked meanwhile were not answered")
+        format!("{cut} clients that had asked meanwhile were closed")
     });
     Ok(gone.into_iter().collect())
 }

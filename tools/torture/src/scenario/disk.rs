@@ -20,7 +20,7 @@ use parity::{
 
 use crate::{
     Context,
-    bystanders::Bystanders,
+    bystanders::{Bystanders, P99_MAX},
     peer::{Peer, field, lines},
     report::Record,
     say,
@@ -47,6 +47,9 @@ pub(crate) fn enter_mount_namespace(scenarios: &[Scenario]) {
     if !needed || std::env::var_os(INSIDE).is_some() {
         return;
     }
+    let Ok(program) = std::env::current_exe() else {
+        return;
+    };
     for arguments in [&["--mount"][..], &["--user", "--map-root-user", "--mount"]] {
         let mut probe = Command::new("unshare");
         probe.args(arguments).arg("true").stderr(Stdio::null());
@@ -54,7 +57,7 @@ pub(crate) fn enter_mount_namespace(scenarios: &[Scenario]) {
             continue;
         }
         let mut command = Command::new("unshare");
-        command.args(arguments).arg("/proc/self/exe");
+        command.args(arguments).arg(&program);
         let error = command
             .args(std::env::args_os().skip(1))
             .env(INSIDE, "1")
@@ -91,7 +94,7 @@ pub(super) fn run(context: &Context, record: &mut Record) -> Result<()> {
     bench.must_write()?;
 
     vanish(&home, &mut bench, record)?;
-    others.stop("meanwhile", record)?;
+    others.stop("meanwhile", P99_MAX, record)?;
     // The bystanders' connections go as their sockets do.
     let fds = before.fds - u64::try_from(CLIENTS).expect("a small number") - 1;
     let (_, after) = Usage::settled(server.pid(), fds, Duration::from_secs(5))?;

@@ -25,7 +25,7 @@ use parity::{
 
 use crate::{
     Context,
-    bystanders::{Bystanders, joined},
+    bystanders::{Bystanders, P99_MAX, joined},
     pause,
     peer::{Peer, Routed, reset_at_close, routed},
     report::Record,
@@ -221,7 +221,7 @@ pub(super) fn run(context: &Context, record: &mut Record) -> Result<()> {
         after,
         GROWTH_MAX_KIB,
     );
-    others.stop("steady broker", record)?;
+    others.stop("steady broker", P99_MAX, record)?;
     server.terminate()
 }
 
@@ -449,11 +449,12 @@ impl Flapper {
         let started;
         let way = match self.random.u32(0..20) {
             0 => {
-                // Nobody may rely on it from now on: this thread alone knows when it was heard of last.
-                let frame = self.registration(Phase::Leaving, TIMEOUT);
+                let frame = self.registration(Phase::Renewing, TIMEOUT);
                 started = Instant::now();
                 peer.must(&frame)?;
                 self.tally.registrations += 1;
+                // Readers may not rely on it any more: this thread alone knows when it was heard of last.
+                self.says(Phase::Leaving);
                 self.await_silent_end(started)?;
                 SILENCE
             }

@@ -16,7 +16,7 @@ use socket2::{Domain, Socket, Type};
 
 use crate::{
     Context,
-    bystanders::{Bystanders, TOPIC, joined},
+    bystanders::{Bystanders, P99_MAX, TOPIC, joined},
     pause,
     peer::{PATIENCE, reset_at_close},
     report::Record,
@@ -45,7 +45,6 @@ pub(super) fn run(context: &Context, record: &mut Record) -> Result<()> {
     let server = home.start()?;
     let address = server.address();
     let others = Bystanders::start(address, CLIENTS)?;
-    pause(Duration::from_millis(200));
     let before = server.usage()?;
     let first = context.size.count / 10;
     flood(address, first)?;
@@ -74,7 +73,7 @@ pub(super) fn run(context: &Context, record: &mut Record) -> Result<()> {
         after,
         GROWTH_MAX_KIB,
     );
-    others.stop("meanwhile", record)?;
+    others.stop("meanwhile", P99_MAX, record)?;
     let lines = server.log()?.lines().count();
     record.figure("log lines", lines);
     server.terminate()

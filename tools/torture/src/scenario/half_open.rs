@@ -9,21 +9,23 @@ use std::{
 use parity::{
     Result,
     frame::Frame,
-    script::build::{broker, route, topics},
+    script::build::{broker, route, set, topics},
 };
 
 use crate::{
     Context,
-    bystanders::Bystanders,
-    pause,
-    peer::{Peer, reset_at_close},
+    bystanders::{Bystanders, P99_MAX, TOPIC},
+    peer::{NARROW, Peer, narrow, reset_at_close},
     report::Record,
     server::{Home, Server},
     usage::Usage,
 };
 
 /// `serverChannelMaxIdleTimeSeconds`: when the silent are closed.
-const IDLE: Duration = Duration::from_secs(8);
+const IDLE: Duration = Duration::from_secs(2);
+
+/// Set for those only; until then it is the usual 120 s.
+const IDLE_KEY: &str = "serverChannelMaxIdleTimeSeconds";
 
 /// When those who send no more and do not take their answers are closed (`limits::LINGER_TIMEOUT`).
 const LINGER: Duration = Duration::from_secs(5);
@@ -40,6 +42,13 @@ const CLIENTS: usize = 2;
 /// Brokers that end in each way.
 const DEAD: usize = 50;
 
+/// Requests of a peer that does not read, each for a list of 24 KB: more than the server holds for a connection, so that the last
+/// of them wait, unread, and the FIN behind them.
+const MANY: usize = 50;
+
+/// And as many as it executes at once: then only the answers wait.
+const FEW: usize = 4;
+
 /// A way to end, or not to.
 struct Kind {
     name: &'static str,
@@ -49,7 +58,7 @@ struct Kind {
     act: fn(TcpStream, &[u8]) -> Result<Option<TcpStream>>,
 }
 
-const KINDS: [Kind; 7] = [
+const KINDS: [Kind; 8] = [
     Kind {
         name: "RST without a byte",
         after: Duration::ZERO,
@@ -97,6 +106,15 @@ const KINDS: [Kind; 7] = [
         name: "FIN with answers unread",
         after: LINGER,
         act: |mut socket, bytes| {
+            socket.write_all(&bytes[..FEW * bytes.len() / MANY])?;
+            socket.shutdown(Shutdown::Write)?;
+            Ok(Some(socket))
+        },
+    },
+    Kind {
+        name: "FIN behind requests that wait for room",
+        after: IDLE,
+        act: |mut socket, bytes| {
             socket.write_all(bytes)?;
             socket.shutdown(Shutdown::Write)?;
             Ok(Some(socket))
@@ -111,21 +129,23 @@ const KINDS: [Kind; 7] = [
 
 /// So many peers of each kind.
 pub(super) fn run(context: &Context, record: &mut Record) -> Result<()> {
-    let idle = IDLE.as_secs().to_string();
-    let settings = [("serverChannelMaxIdleTimeSeconds", idle.as_str())];
-    let home = Home::new(&context.binary, &settings)?;
+    let home = Home::new(&context.binary, &[NARROW])?;
     let server = home.start()?;
     let others = Bystanders::start(server.address(), CLIENTS)?;
-    pause(Duration::from_millis(200));
-    let before = server.usage()?;
-    // More answers than sockets take: 200 lists of 1000 topics.
-    let requests = Frame::request(206).encode(1).repeat(200);
+    let requests = Frame::request(206).encode(1).repeat(MANY);
     record.figure("peers of each kind", context.size.count);
+    let mut client = Peer::open(server.address())?;
+    client.must(&route(TOPIC))?;
+    let before = server.usage()?;
     for kind in KINDS {
+        if kind.after == IDLE {
+            // At once, for every connection that is opened from now on.
+            client.must(&set(IDLE_KEY, &IDLE.as_secs().to_string()))?;
+        }
         let started = Instant::now();
         let mut kept = Vec::new();
         for _ in 0..context.size.count {
-            let socket = TcpStream::connect(server.address())?;
+            let socket = narrow(server.address())?;
             kept.extend((kind.act)(socket, &requests)?);
         }
         let opened = started.elapsed();
@@ -142,15 +162,15 @@ pub(super) fn run(context: &Context, record: &mut Record) -> Result<()> {
         });
         drop(kept);
     }
-    dead_brokers(&server, record)?;
+    dead_brokers(&server, &mut client, record)?;
     let (_, after) = Usage::settled(server.pid(), before.fds, SLACK)?;
     record.flat("", before, after, GROWTH_MAX_KIB);
-    others.stop("meanwhile", record)?;
+    others.stop("meanwhile", P99_MAX, record)?;
     server.terminate()
 }
 
 /// Brokers whose connection ends leave the routes.
-fn dead_brokers(server: &Server, record: &mut Record) -> Result<()> {
+fn dead_brokers(server: &Server, client: &mut Peer, record: &mut Record) -> Result<()> {
     type End = fn(Peer) -> Result<Option<Peer>>;
     let ends: [(&str, End); 2] = [
         ("FIN", |peer| {
@@ -163,7 +183,6 @@ fn dead_brokers(server: &Server, record: &mut Record) -> Result<()> {
         }),
     ];
     let own = broker("dead", "dead", 0, "127.0.0.1:11999");
-    let mut client = Peer::open(server.address())?;
     for (name, end) in ends {
         let mut longest = Duration::ZERO;
         for number in 0..DEAD {

@@ -23,13 +23,16 @@ use crate::{
 const WRITES: u64 = 200;
 
 /// The kill comes within this time of the first write.
-const MOMENT_MAX_MICROS: u64 = 30_000;
+const MOMENT_MAX_MICROS: u64 = 120_000;
 
 /// Both are set to the same number by each 318, so half an update would show.
 const SETTINGS: [&str; 2] = [
     "clientRequestThreadPoolQueueCapacity",
     "defaultThreadPoolQueueCapacity",
 ];
+
+/// Until the last reader's connection is closed.
+const SLACK: Duration = Duration::from_secs(2);
 
 /// A new process may be so much larger than another: allocator and page cache, not what it holds.
 const GROWTH_MAX_KIB: u64 = 4096;
@@ -268,7 +271,8 @@ impl Tally {
 }
 
 fn end(home: &Home, server: Server, before: Usage, record: &mut Record) -> Result<()> {
-    record.flat("", before, server.usage()?, GROWTH_MAX_KIB);
+    let (_, after) = Usage::settled(server.pid(), before.fds, SLACK)?;
+    record.flat("", before, after, GROWTH_MAX_KIB);
     let log = server.log()?;
     record.expect(!log.contains(" ERROR "), || {
         "an error was logged".to_owned()

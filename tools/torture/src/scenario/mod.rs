@@ -86,7 +86,7 @@ pub(crate) const SCENARIOS: [Scenario; 9] = [
     },
     Scenario {
         name: "clock",
-        quick: size(50, 4),
+        quick: size(50, 3),
         full: size(500, 15),
         run: clock::run,
     },

@@ -11,13 +11,12 @@ use parity::{
     frame::Frame,
     script::build::{broker, route},
 };
-use socket2::{Domain, Socket, Type};
 
 use crate::{
     Context,
-    bystanders::{Bystanders, large_registration},
+    bystanders::{Bystanders, P99_MAX, large_registration},
     pause,
-    peer::Peer,
+    peer::{NARROW, Peer, narrow},
     report::Record,
     server::{Home, Server},
     usage::Usage,
@@ -25,6 +24,9 @@ use crate::{
 
 /// Requests of a slow reader for the list of all topics: far more answers than the sockets' buffers and the high-water mark hold.
 const REQUESTS: usize = 100;
+
+/// All of them ask for some lists at once before they are slow. That is honest work, and those who ask meanwhile wait their turn.
+const COMING_MAX: Duration = Duration::from_secs(10);
 
 /// Clients beside it.
 const CLIENTS: usize = 4;
@@ -50,7 +52,7 @@ const KEPT_KIB: u64 = 64 * 1024;
 
 /// So many peers of each kind for so many seconds.
 pub(super) fn run(context: &Context, record: &mut Record) -> Result<()> {
-    let home = Home::new(&context.binary, &[])?;
+    let home = Home::new(&context.binary, &[NARROW])?;
     let server = home.start()?;
     let address = server.address();
     let mut owner = Peer::open(address)?;
@@ -59,21 +61,24 @@ pub(super) fn run(context: &Context, record: &mut Record) -> Result<()> {
 
     let alone = Bystanders::start(address, CLIENTS)?;
     pause(Duration::from_secs(1));
-    alone.stop("alone", record)?;
+    alone.stop("alone", P99_MAX, record)?;
     let before = server.usage()?;
     let length = Duration::from_secs(context.size.seconds);
     let peers = usize::try_from(context.size.count).unwrap_or(usize::MAX);
     record.figure("slow peers of each kind", peers);
 
+    // Each asks at once for as much as its buffers take; after that they are slow.
     let others = Bystanders::start(address, CLIENTS)?;
     let mut slow = Slow::open(address, peers)?;
+    others.stop("while they come", COMING_MAX, record)?;
+    let others = Bystanders::start(address, CLIENTS)?;
     let rss = slow.trickle(&server, length)?;
     // Who has a large table to register is not kept waiting by those who have begun one and do not go on.
     let started = Instant::now();
     owner.must(&large_registration(&own, 2))?;
     record.millis("a registration of 1000 topics meanwhile", started.elapsed());
     slow.report(record);
-    others.stop("meanwhile", record)?;
+    others.stop("meanwhile", P99_MAX, record)?;
 
     record.figure("RSS before (KiB)", before.rss_kib);
     record.figure("RSS meanwhile, greatest (KiB)", rss);
@@ -227,12 +232,4 @@ impl Writer {
         }
         Ok(())
     }
-}
-
-/// A connection whose own buffer takes little, so that what is unread is the server's.
-fn narrow(address: SocketAddr) -> Result<TcpStream> {
-    let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
-    socket.set_recv_buffer_size(4096)?;
-    socket.connect(&address.into())?;
-    Ok(socket.into())
 }
