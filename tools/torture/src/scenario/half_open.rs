@@ -148,6 +148,8 @@ pub(super) fn run(context: &Context, record: &mut Record) -> Result<()> {
             let socket = narrow(server.address())?;
             kept.extend((kind.act)(socket, &requests)?);
         }
+        // Connections are accepted in order: when this one is served, all before it have been.
+        Peer::open(server.address())?.must(&route(TOPIC))?;
         let opened = started.elapsed();
         let bound = kind.after + SLACK;
         let (_, usage) = Usage::settled(server.pid(), before.fds, opened + bound)?;
