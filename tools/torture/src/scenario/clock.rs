@@ -232,10 +232,7 @@ fn stop(context: &Context, record: &mut Record) -> Result<()> {
     record.figure("SIGSTOP: their timeout (s)", TIMEOUT.as_secs());
     record.figure("SIGSTOP: stopped for (s)", length.as_secs());
     for number in 1..=STOPS {
-        let mut clients = (0..count.min(500))
-            .map(|_| Peer::open(server.address()))
-            .collect::<Result<Vec<_>>>()?;
-        let gone = one_stop(&server, &mut brokers, &mut clients, length, record)?;
+        let gone = one_stop(&server, &mut brokers, length, record)?;
         let by = |registers: bool| {
             let of_kind = gone
                 .iter()
@@ -270,7 +267,6 @@ fn stop(context: &Context, record: &mut Record) -> Result<()> {
 fn one_stop(
     server: &Server,
     brokers: &mut [Beating],
-    clients: &mut [Peer],
     length: Duration,
     record: &mut Record,
 ) -> Result<Vec<usize>> {
@@ -279,9 +275,13 @@ fn one_stop(
         beating.beat();
         beating.take_answers()?;
     }
+    // As many clients as brokers, opened now: until the stop they must not have been silent for too long.
+    let mut clients = (0..brokers.len())
+        .map(|_| Peer::open(server.address()))
+        .collect::<Result<Vec<_>>>()?;
     server.signal(Signal::STOP)?;
     let stopped = Instant::now();
-    for client in clients.iter_mut() {
+    for client in &mut clients {
         client.send(&route("clock-shared"));
     }
     while stopped.elapsed() < length {
@@ -311,7 +311,7 @@ fn one_stop(
         beating.take_answers()?;
     }
     let mut cut = 0;
-    for client in clients {
+    for mut client in clients {
         cut += usize::from(client.receive()?.is_none());
     }
     record.millis("SIGCONT to the first answers", answered_in);

@@ -47,8 +47,11 @@ const HEAD_LEN: usize = 66 * 1024;
 /// Without slow peers.
 const BASE_KIB: u64 = 8 * 1024;
 
-/// The allocator keeps what it may use again.
-const KEPT_KIB: u64 = 64 * 1024;
+/// What the second crowd may need beside the first one's memory: how buffers fall into it is chance.
+const KEPT_KIB: u64 = 32 * 1024;
+
+/// Until thousands of connections are closed.
+const SETTLE: Duration = Duration::from_secs(20);
 
 /// So many peers of each kind for so many seconds.
 pub(super) fn run(context: &Context, record: &mut Record) -> Result<()> {
@@ -59,17 +62,18 @@ pub(super) fn run(context: &Context, record: &mut Record) -> Result<()> {
     let own = broker("slow", "large", 0, "127.0.0.1:10999");
     owner.must(&large_registration(&own, 1))?;
 
+    let idle = server.usage()?;
     let alone = Bystanders::start(address, CLIENTS)?;
     pause(Duration::from_secs(1));
     alone.stop("alone", P99_MAX, record)?;
-    let before = server.usage()?;
+    let (_, before) = Usage::settled(server.pid(), idle.fds, SETTLE)?;
     let length = Duration::from_secs(context.size.seconds);
     let peers = usize::try_from(context.size.count).unwrap_or(usize::MAX);
     record.figure("slow peers of each kind", peers);
 
     // Each asks at once for as much as its buffers take; after that they are slow.
     let others = Bystanders::start(address, CLIENTS)?;
-    let mut slow = Slow::open(address, peers)?;
+    let mut slow = Slow::open(address, peers, context.size.seconds)?;
     others.stop("while they come", COMING_MAX, record)?;
     let others = Bystanders::start(address, CLIENTS)?;
     let rss = slow.trickle(&server, length)?;
@@ -91,9 +95,17 @@ pub(super) fn run(context: &Context, record: &mut Record) -> Result<()> {
         format!("RSS of {rss} KiB, {bound} allowed")
     });
     drop(slow);
-    let (took, after) = Usage::settled(server.pid(), before.fds, Duration::from_secs(20))?;
+    let (took, first) = Usage::settled(server.pid(), before.fds, SETTLE)?;
     record.millis("until all descriptors are back", took);
-    record.flat("", before, after, KEPT_KIB);
+    record.figure("RSS when they have left (KiB)", first.rss_kib);
+    // The allocator keeps what they needed; as many again must find it there.
+    drop(Slow::open(address, peers, context.size.seconds)?);
+    let (_, second) = Usage::settled(server.pid(), before.fds, SETTLE)?;
+    let first = Usage {
+        rss_kib: first.rss_kib,
+        ..before
+    };
+    record.flat("as many again: ", first, second, KEPT_KIB);
     server.terminate()
 }
 
@@ -112,12 +124,14 @@ struct Writer {
     stream: TcpStream,
     bytes: Vec<u8>,
     sent: usize,
+    begun_at: usize,
     answered: bool,
     ended: bool,
 }
 
 impl Slow {
-    fn open(address: SocketAddr, count: usize) -> Result<Slow> {
+    /// Slow writers are answered after half of so many seconds.
+    fn open(address: SocketAddr, count: usize, seconds: u64) -> Result<Slow> {
         let mut slow = Slow {
             writers: Vec::new(),
             readers: Vec::new(),
@@ -132,9 +146,12 @@ impl Slow {
         let mut large = (16 * 1024 * 1024_u32 - 4).to_be_bytes().to_vec();
         large.extend(&question[4..8]);
         large.resize(2 * HEAD_LEN, b' ');
+        let slowly = usize::try_from(seconds / 2 + 1).unwrap_or(usize::MAX);
+        let at_once = question.len().saturating_sub(slowly);
         for _ in 0..count {
-            slow.writers
-                .push(Writer::new(TcpStream::connect(address)?, question.clone())?);
+            let mut stream = TcpStream::connect(address)?;
+            stream.write_all(&question[..at_once])?;
+            slow.writers.push(Writer::new(stream, &question, at_once)?);
             let mut reader = narrow(address)?;
             reader.write_all(&lists)?;
             reader.set_nonblocking(true)?;
@@ -143,9 +160,7 @@ impl Slow {
         for _ in 0..(count / 10).max(20) {
             let mut stream = TcpStream::connect(address)?;
             stream.write_all(&large[..HEAD_LEN])?;
-            let mut holder = Writer::new(stream, large.clone())?;
-            holder.sent = HEAD_LEN;
-            slow.holders.push(holder);
+            slow.holders.push(Writer::new(stream, &large, HEAD_LEN)?);
         }
         Ok(slow)
     }
@@ -174,7 +189,7 @@ impl Slow {
     }
 
     fn report(&self, record: &mut Record) {
-        let sent: usize = self.writers.iter().map(|writer| writer.sent).sum();
+        let sent: usize = self.writers.iter().map(Writer::sent_slowly).sum();
         let count = |writers: &[Writer], test: fn(&Writer) -> bool| {
             writers.iter().filter(|writer| test(writer)).count()
         };
@@ -189,6 +204,10 @@ impl Slow {
             "of those, closed for those who wait",
             count(&self.holders, |one| one.ended),
         );
+        let unanswered = count(&self.writers, |one| !one.answered);
+        record.expect(unanswered == 0, || {
+            format!("{unanswered} slow writers have not been answered")
+        });
         let cut = count(&self.writers, |one| one.ended) as u64 + self.ended_readers;
         record.expect(cut == 0, || format!("{cut} slow peers were closed"));
     }
@@ -200,16 +219,22 @@ impl Slow {
 }
 
 impl Writer {
-    fn new(stream: TcpStream, bytes: Vec<u8>) -> Result<Writer> {
+    /// Of these bytes so many are sent already.
+    fn new(stream: TcpStream, bytes: &[u8], sent: usize) -> Result<Writer> {
         stream.set_nonblocking(true)?;
         stream.set_nodelay(true)?;
         Ok(Writer {
             stream,
-            bytes,
-            sent: 0,
+            bytes: bytes.to_vec(),
+            sent,
+            begun_at: sent,
             answered: false,
             ended: false,
         })
+    }
+
+    fn sent_slowly(&self) -> usize {
+        self.sent - self.begun_at
     }
 
     /// Sends the next byte and looks for an answer or the end.
