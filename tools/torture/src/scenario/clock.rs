@@ -232,7 +232,7 @@ fn stop(context: &Context, record: &mut Record) -> Result<()> {
     record.figure("SIGSTOP: their timeout (s)", TIMEOUT.as_secs());
     record.figure("SIGSTOP: stopped for (s)", length.as_secs());
     for number in 1..=STOPS {
-        let gone = one_stop(&server, &mut brokers, length, record)?;
+        let gone = one_stop(&server, &mut brokers, length, number, record)?;
         let by = |registers: bool| {
             let of_kind = gone
                 .iter()
@@ -268,6 +268,7 @@ fn one_stop(
     server: &Server,
     brokers: &mut [Beating],
     length: Duration,
+    number: u64,
     record: &mut Record,
 ) -> Result<Vec<usize>> {
     let mut client = Peer::open(server.address())?;
@@ -299,10 +300,10 @@ fn one_stop(
         if answered_in.is_zero() {
             answered_in = continued.elapsed();
         }
-        for (number, beating) in brokers.iter_mut().enumerate() {
-            if !gone.contains(&number) && !beating.take_answers()? {
+        for (index, beating) in brokers.iter_mut().enumerate() {
+            if !gone.contains(&index) && !beating.take_answers()? {
                 closed += 1;
-                gone.insert(number);
+                gone.insert(index);
             }
             beating.beat();
         }
@@ -314,7 +315,14 @@ fn one_stop(
     for mut client in clients {
         cut += usize::from(client.receive()?.is_none());
     }
-    record.millis("SIGCONT to the first answers", answered_in);
+    record.millis(
+        &format!("SIGSTOP {number}: SIGCONT to the first answers"),
+        answered_in,
+    );
+    record.figure(
+        &format!("SIGSTOP {number}: closed, of as many clients that asked"),
+        cut,
+    );
     record.expect(closed == 0, || {
         format!("{closed} brokers' connections were closed")
     });

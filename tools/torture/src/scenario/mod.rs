@@ -87,7 +87,7 @@ pub(crate) const SCENARIOS: [Scenario; 9] = [
     Scenario {
         name: "clock",
         quick: size(50, 3),
-        full: size(500, 15),
+        full: size(1500, 15),
         run: clock::run,
     },
     Scenario {
