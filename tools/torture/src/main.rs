@@ -3,6 +3,7 @@
 //! Each scenario starts the release build as a process of its own, does it harm from outside, and says what it found: figures, a
 //! verdict, and the faults. The report goes to stdout, all else to stderr.
 
+mod bound;
 mod bystanders;
 mod options;
 mod peer;

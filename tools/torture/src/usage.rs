@@ -7,7 +7,7 @@ use std::{
 
 use parity::{Error, Result};
 
-use crate::pause;
+use crate::{bound::Bound, pause};
 
 /// A sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,10 +40,11 @@ impl Usage {
     /// There is no such process.
     pub(crate) fn settled(pid: u32, fds: u64, bound: Duration) -> Result<(Duration, Usage)> {
         let started = Instant::now();
+        let mut bound = Bound::new(started, bound);
         loop {
             let usage = Usage::of(pid)?;
             let waited = started.elapsed();
-            if usage.fds <= fds || waited >= bound {
+            if usage.fds <= fds || bound.is_over() {
                 return Ok((waited, usage));
             }
             pause(Duration::from_millis(2));

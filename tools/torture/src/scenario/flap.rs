@@ -25,6 +25,7 @@ use parity::{
 
 use crate::{
     Context,
+    bound::Bound,
     bystanders::{Bystanders, P99_MAX, joined},
     pause,
     peer::{Peer, Routed, reset_at_close, routed},
@@ -480,14 +481,12 @@ impl Flapper {
                 RST
             }
         };
-        let mut bound = Bound::new(
-            started,
-            if way == SILENCE {
-                TIMEOUT + SCAN
-            } else {
-                Duration::ZERO
-            },
-        );
+        let silence = if way == SILENCE {
+            TIMEOUT + SCAN
+        } else {
+            Duration::ZERO
+        };
+        let mut bound = Bound::new(started, silence + SLACK);
         while self.is_routed()? {
             if bound.is_over() {
                 self.faults
@@ -525,32 +524,6 @@ impl Flapper {
     fn count(&mut self, way: &'static str, took: Duration) {
         let sum = self.tally.ways.entry(way).or_default();
         *sum = (sum.0 + 1, sum.1.max(took));
-    }
-}
-
-/// A time limit that a pause of the whole machine does not use up.
-#[derive(Debug)]
-struct Bound {
-    end: Instant,
-    looked: Instant,
-}
-
-impl Bound {
-    fn new(started: Instant, length: Duration) -> Bound {
-        Bound {
-            end: started + length + SLACK,
-            looked: Instant::now(),
-        }
-    }
-
-    fn is_over(&mut self) -> bool {
-        let now = Instant::now();
-        let since = now - self.looked;
-        self.looked = now;
-        if since > SLACK / 2 {
-            self.end += since;
-        }
-        now > self.end
     }
 }
 
