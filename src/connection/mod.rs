@@ -259,11 +259,12 @@ impl Connection {
             unsent => limits.high_water.saturating_sub(unsent),
         };
         let mut executed = 0;
+        let mut ahead = Ahead::new();
         self.stop = 'stop: loop {
             if self.clogged || out.len() > room {
                 break Stop::Output;
             }
-            let ahead = Ahead::read(&bytes[executed..], limits.frame_len_max);
+            ahead.read(&bytes[executed..], limits.frame_len_max);
             if ahead.requests.len() > 1 {
                 handler.look_ahead(&ahead.requests);
             }

@@ -207,11 +207,21 @@ fn answer_body(
     out: &mut Vec<u8>,
     write: impl FnOnce(&mut Vec<u8>),
 ) -> Outcome {
+    answer_with(request, out, None, write)
+}
+
+/// The same with ext fields.
+fn answer_with(
+    request: &RemotingCommand<'_>,
+    out: &mut Vec<u8>,
+    ext: Option<&[(&str, &str)]>,
+    write: impl FnOnce(&mut Vec<u8>),
+) -> Outcome {
     if request.is_oneway() {
         return Outcome::Silent;
     }
-    let frame =
-        encode::begin_response(out, request.reply_head(), ResponseCode::Success, None, None);
+    let (head, code) = (request.reply_head(), ResponseCode::Success);
+    let frame = encode::begin_response(out, head, code, None, ext);
     write(out);
     frame.finish(out);
     Outcome::Answered
