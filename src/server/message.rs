@@ -5,6 +5,7 @@ use std::{net::SocketAddr, sync::Arc};
 use bytes::Bytes;
 use mio::net::TcpStream;
 
+use super::helper::Done;
 use crate::{
     ids::ConnectionId,
     protocol::command::Response,
@@ -30,13 +31,23 @@ impl Wake for PollWaker {
     }
 }
 
-/// To a worker: the outcome of a command. It has room for every command that the worker may have out.
+/// To a worker: the outcome of what it has out. Its mailbox has room for one each.
 #[derive(Debug)]
-pub struct Reply {
-    /// Where to.
-    pub to: ReplyTo,
-    /// `None`: the command only stops counting as out.
-    pub answer: Option<Response>,
+pub enum Reply {
+    /// The writer has executed a command.
+    Executed {
+        /// Whose.
+        to: ReplyTo,
+        /// `None`: the command only stops counting as out.
+        answer: Option<Response>,
+    },
+    /// The helper is done with a request.
+    Helped {
+        /// Whose.
+        connection: ConnectionId,
+        /// What came of it.
+        done: Done,
+    },
 }
 
 /// To a worker: anything else.

@@ -1,7 +1,7 @@
 //! The impure shell: sockets, files, the clock, threads and signals. Everything that is decided is decided elsewhere.
 //!
 //! [`Server::start`] wires the threads of the picture in [the crate's documentation](crate); [`Server::shutdown`] ends them in
-//! the order in which work flows, so that nothing accepted is lost: acceptor, workers, writer, persister, notifier.
+//! the order in which work flows, so that nothing accepted is lost: acceptor, workers, helper, writer, persister, notifier.
 //!
 //! What needs neither sockets nor files nor the clock, [`connections`], [`message`] and [`writer`], is public for those who run
 //! it under other schedulers than the machine's.
@@ -10,6 +10,7 @@ mod acceptor;
 pub mod clock;
 pub mod connections;
 mod file;
+mod helper;
 pub mod kv_store;
 mod listener;
 mod log_limit;
@@ -49,6 +50,7 @@ pub struct Server {
     commands: Sender<Command, Unparker>,
     acceptor: Thread<PollWaker>,
     workers: Vec<WorkerThread>,
+    helper: Thread<Unparker>,
     writer: Thread<Unparker>,
     persister: Thread<Unparker>,
     notifier: Thread<PollWaker>,
@@ -110,6 +112,7 @@ impl Server {
         for worker in self.workers {
             join(worker.handle);
         }
+        self.helper.stop();
         // From here on nobody asks the writer for anything but the persister, which reports to it.
         self.writer.stop();
         self.persister.stop();
