@@ -95,7 +95,7 @@ impl Ask {
     }
 
     /// The frame after its length word.
-    fn frame(&self) -> Vec<u8> {
+    pub(crate) fn frame(&self) -> Vec<u8> {
         let ext: BTreeMap<_, _> = self.ext.iter().cloned().collect();
         let header = serde_json::json!({"code": self.code, "version": self.version, "flag": self.flag, "opaque": 7, "language": "JAVA", "extFields": ext});
         let header = header.to_string();
@@ -209,6 +209,11 @@ impl World {
         }
     }
 
+    /// The state that readers see.
+    pub(crate) fn snapshot(&self) -> &RouteSnapshot {
+        &self.snapshot
+    }
+
     /// Sends a request and waits for its answer.
     pub(crate) fn send(&mut self, connection: u32, ask: &Ask) -> Reply {
         let command = self.process(connection, ask);
@@ -310,6 +315,13 @@ impl World {
     pub(crate) fn close(&mut self, connection: u32) {
         self.known.remove(&conn(connection));
         self.apply([Command::ConnectionClosed(conn(connection))]);
+    }
+
+    /// Lets time pass without anything being done, as when the whole process is stopped, and then meets what is overdue.
+    pub(crate) fn freeze(&mut self, duration: Duration) {
+        self.now = self.now.after(duration);
+        self.registry.handle_timeout(self.now);
+        self.publish();
     }
 
     /// Lets time pass, with every deadline on the way met.
