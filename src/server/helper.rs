@@ -39,12 +39,14 @@ pub(super) struct Job {
 
 /// What came of a job.
 #[derive(Debug)]
-pub(super) enum Done {
+pub enum Done {
     /// It is answered with these bytes, or wants no answer.
     Answer(Answer),
     /// It is read; the writer executes it, and it counts as `request_len` bytes until then.
     Command {
+        /// What it asks of the writer.
         command: Command,
+        /// How much it counts as.
         request_len: usize,
     },
 }
