@@ -1,0 +1,94 @@
+//! Ours: one thread owns the registry and publishes snapshots; a reader loads the newest and puts encoded pieces side by side.
+
+use std::{borrow::Cow, net::SocketAddr};
+
+use waypost::{
+    ids::ConnectionId,
+    processor::{self, Context, KnownBrokers},
+    protocol::{
+        code::{RequestCode, version},
+        command::{ExtFields, FLAG_ONEWAY, RemotingCommand, SerializeType},
+        fastjson::Dialect,
+    },
+    registry::{KvTable, RouteSnapshot, command::RegisterBroker, query::RouteView},
+    sync::Subscriber,
+    time::Timestamp,
+};
+
+use super::{Design, LiveKey, Reader};
+use crate::filled::Filled;
+
+pub(crate) struct Ours {
+    filled: Filled,
+    /// The snapshots that heartbeats are looked up in, as a worker does it: they do not come to the writer.
+    snapshots: Subscriber<RouteSnapshot>,
+    known_brokers: KnownBrokers,
+}
+
+impl Ours {
+    pub(crate) fn empty() -> Self {
+        let filled = Filled::empty(KvTable::default());
+        Self {
+            snapshots: filled.subscribe(),
+            filled,
+            known_brokers: KnownBrokers::default(),
+        }
+    }
+}
+
+impl Design for Ours {
+    fn reader(&self) -> Box<dyn Reader> {
+        Box::new(Snapshots(self.filled.subscribe()))
+    }
+
+    fn heartbeat(&mut self, broker: &LiveKey, now: Timestamp) {
+        let mut ext = ExtFields::default();
+        ext.push("clusterName".into(), Cow::Borrowed(&broker.cluster));
+        ext.push("brokerAddr".into(), Cow::Borrowed(&broker.addr));
+        let request = RemotingCommand {
+            code: RequestCode::BrokerHeartbeat as i32,
+            version: version::OURS,
+            opaque: 0,
+            flag: FLAG_ONEWAY,
+            ext,
+            body: &[],
+            serialize_type: SerializeType::Json,
+        };
+        let mut context = Context {
+            snapshot: self.snapshots.load(),
+            now,
+            connection: ConnectionId {
+                worker: 0,
+                slot: 0,
+                generation: 0,
+            },
+            peer: SocketAddr::from(([127, 0, 0, 1], 10911)),
+            known_brokers: &mut self.known_brokers,
+            go_away: false,
+        };
+        // That the connection is to be bound to the broker is asked for once and costs the writer's time, not this.
+        processor::process(&request, &mut context, &mut Vec::new());
+    }
+
+    fn register(&mut self, registration: Box<RegisterBroker>, now: Timestamp) {
+        self.filled.register(registration, now);
+        // A version that this thread held on to could not be freed.
+        self.snapshots.load();
+    }
+}
+
+struct Snapshots(Subscriber<RouteSnapshot>);
+
+impl Reader for Snapshots {
+    fn look_up(&mut self, topic: &str, out: &mut Vec<u8>) -> bool {
+        let Some(route) = self.0.load().route(topic) else {
+            return false;
+        };
+        let view = RouteView {
+            dialect: Dialect::Strict,
+            zone: None,
+        };
+        route.write(view, out);
+        true
+    }
+}
