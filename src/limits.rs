@@ -86,6 +86,9 @@ pub const ANSWERED_PER_TURN_MAX: usize = 4 * OUTPUT_BATCH_LEN;
 /// Answers collected before they are written; about what `READ_SCRATCH_LEN / 4` of route queries are answered with.
 pub const OUTPUT_BATCH_LEN: usize = 128 * 1024;
 
+/// Route queries that are looked up together. More would gain nothing: a core has about as many cache misses under way.
+pub const LOOK_AHEAD_MAX: usize = 16;
+
 /// A frame longer than this needs admission before it is read to its end (spec Q48).
 pub const LARGE_FRAME_LEN: usize = 64 * 1024;
 

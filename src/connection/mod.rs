@@ -10,6 +10,7 @@
 //! writer, [`deadlines`].
 
 pub mod admission;
+mod ahead;
 pub mod credit;
 pub mod deadlines;
 pub mod handshake;
@@ -23,6 +24,7 @@ mod tests;
 use std::time::Duration;
 
 use self::{
+    ahead::{Ahead, Then},
     credit::{Credits, Outstanding},
     handshake::Opening,
     input::Input,
@@ -37,7 +39,6 @@ use crate::{
         code::RequestCode,
         command::{RemotingCommand, ReplyHead, Response},
         encode,
-        frame::{self, Split},
     },
     time::Timestamp,
 };
@@ -64,6 +65,47 @@ pub enum Handled {
     Submitted,
     /// Its command waits for a credit, and the connection with it until [`Connection::submitted`].
     Held,
+}
+
+/// What requests are given to.
+pub trait Handler {
+    /// These requests are the next to be handled, unless they have to wait: a chance to look for what they ask for together.
+    fn look_ahead(&mut self, requests: &[RemotingCommand<'_>]) {
+        _ = requests;
+    }
+
+    /// Handles a request; an answer that is ready is appended to `out`. `place` is the request's place among those of the last
+    /// [`Self::look_ahead`], or 0 if it came alone.
+    fn handle(
+        &mut self,
+        place: usize,
+        request: &RemotingCommand<'_>,
+        out: &mut Vec<u8>,
+        outstanding: &mut Outstanding,
+    ) -> Handled;
+}
+
+impl<F> Handler for F
+where
+    F: FnMut(&RemotingCommand<'_>, &mut Vec<u8>, &mut Outstanding) -> Handled,
+{
+    fn handle(
+        &mut self,
+        _place: usize,
+        request: &RemotingCommand<'_>,
+        out: &mut Vec<u8>,
+        outstanding: &mut Outstanding,
+    ) -> Handled {
+        self(request, out, outstanding)
+    }
+}
+
+/// A closure as a [`Handler`] that takes each request by itself.
+pub fn each<F>(handle: F) -> F
+where
+    F: FnMut(&RemotingCommand<'_>, &mut Vec<u8>, &mut Outstanding) -> Handled,
+{
+    handle
 }
 
 /// Why a connection executes nothing at the moment.
@@ -160,15 +202,15 @@ impl Connection {
         limits: &StreamLimits,
         now: Timestamp,
         out: &mut Vec<u8>,
-        handle: impl FnMut(&RemotingCommand<'_>, &mut Vec<u8>, &mut Outstanding) -> Handled,
+        handler: impl Handler,
     ) -> Result<(), Violation> {
         self.active_at = now;
         if lent < self.input.len() {
             let frame_len = self.unfinished_frame_len().unwrap_or(0);
             self.input.extend(bytes, frame_len);
-            return self.resume(limits, out, handle);
+            return self.resume(limits, out, handler);
         }
-        let executed = self.execute(bytes, limits, out, handle)?;
+        let executed = self.execute(bytes, limits, out, handler)?;
         if executed == bytes.len() {
             self.input = Input::default();
         } else if executed == 0 {
@@ -188,10 +230,10 @@ impl Connection {
         &mut self,
         limits: &StreamLimits,
         out: &mut Vec<u8>,
-        handle: impl FnMut(&RemotingCommand<'_>, &mut Vec<u8>, &mut Outstanding) -> Handled,
+        handler: impl Handler,
     ) -> Result<(), Violation> {
         let mut input = std::mem::take(&mut self.input);
-        let executed = self.execute(input.as_slice(), limits, out, handle)?;
+        let executed = self.execute(input.as_slice(), limits, out, handler)?;
         input.consume(executed);
         self.input = input;
         Ok(())
@@ -203,7 +245,7 @@ impl Connection {
         bytes: &[u8],
         limits: &StreamLimits,
         out: &mut Vec<u8>,
-        mut handle: impl FnMut(&RemotingCommand<'_>, &mut Vec<u8>, &mut Outstanding) -> Handled,
+        mut handler: impl Handler,
     ) -> Result<usize, Violation> {
         if !self.open(bytes)? {
             return Ok(0);
@@ -213,32 +255,50 @@ impl Connection {
             unsent => limits.high_water.saturating_sub(unsent),
         };
         let mut executed = 0;
-        self.stop = loop {
+        self.stop = 'stop: loop {
             if self.clogged || out.len() > room {
                 break Stop::Output;
             }
-            let Split::Frame { frame, consumed } =
-                frame::split(&bytes[executed..], limits.frame_len_max)?
-            else {
-                break Stop::Peer;
-            };
-            let request = RemotingCommand::decode(frame)?;
-            // The server waits for no response: it asks its peers one-way only (spec 1.4).
-            if !request.is_response() {
-                if let Some(stop) = self.must_wait(&request) {
-                    break stop;
-                }
-                let (before, answers_len) = (self.outstanding.commands(), out.len());
-                let handled = handle(&request, out, &mut self.outstanding);
-                self.held = handled == Handled::Held;
-                self.barrier |= handled != Handled::Done && is_written_to_disk(request.code);
-                if handled == Handled::Done && before > 0 {
-                    self.deferred.extend(out.drain(answers_len..));
-                }
+            let ahead = Ahead::read(&bytes[executed..], limits.frame_len_max);
+            if ahead.requests.len() > 1 {
+                handler.look_ahead(&ahead.requests);
             }
-            executed += consumed;
+            for (place, (request, len)) in ahead.requests.iter().zip(&ahead.lens).enumerate() {
+                if out.len() > room {
+                    break 'stop Stop::Output;
+                }
+                // The server waits for no response: it asks its peers one-way only (spec 1.4).
+                if !request.is_response() {
+                    if let Some(stop) = self.must_wait(request) {
+                        break 'stop stop;
+                    }
+                    self.execute_one(place, request, out, &mut handler);
+                }
+                executed += len;
+            }
+            match ahead.then {
+                Then::Unread => {}
+                Then::Unfinished => break Stop::Peer,
+                Then::Violation(violation) => return Err(violation),
+            }
         };
         Ok(executed)
+    }
+
+    fn execute_one(
+        &mut self,
+        place: usize,
+        request: &RemotingCommand<'_>,
+        out: &mut Vec<u8>,
+        handler: &mut impl Handler,
+    ) {
+        let (before, answers_len) = (self.outstanding.commands(), out.len());
+        let handled = handler.handle(place, request, out, &mut self.outstanding);
+        self.held = handled == Handled::Held;
+        self.barrier |= handled != Handled::Done && is_written_to_disk(request.code);
+        if handled == Handled::Done && before > 0 {
+            self.deferred.extend(out.drain(answers_len..));
+        }
     }
 
     /// Decides what the peer speaks; false while it has sent too little to tell.

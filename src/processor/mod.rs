@@ -18,7 +18,11 @@ use crate::{
         command::{RemotingCommand, Response},
         encode,
     },
-    registry::{Command, RouteSnapshot, command::ReplyTo},
+    registry::{
+        Command, RouteSnapshot,
+        command::ReplyTo,
+        query::{Route, Routes},
+    },
     time::Timestamp,
 };
 
@@ -27,6 +31,8 @@ use crate::{
 pub struct Context<'a> {
     /// The state to answer from: one for the whole request.
     pub snapshot: &'a RouteSnapshot,
+    /// The request's route, if it was looked up ahead and found.
+    pub route: Option<Route<'a>>,
     /// The moment of this turn.
     pub now: Timestamp,
     /// Where the request came from.
@@ -125,6 +131,12 @@ pub fn process(
         RequestCode::UpdateNamesrvConfig => admin::update_config(request, context, out),
         RequestCode::GetNamesrvConfig => admin::get_config(request, context, out),
     }
+}
+
+/// Looks for the routes that several requests ask for together: what was found is to be given back as [`Context::route`].
+#[must_use]
+pub fn look_ahead<'s>(requests: &[RemotingCommand<'_>], snapshot: &'s RouteSnapshot) -> Routes<'s> {
+    snapshot.routes(requests.iter().map(client::route_topic))
 }
 
 /// Whether a connection that sends this may from then on carry a broker, so that the writer must learn of its end.

@@ -2,14 +2,19 @@
 
 use std::collections::BTreeSet;
 
+use smallvec::SmallVec;
+
 use super::{
     RouteSnapshot,
     entry::{BrokerEntry, Slot, TopicEntry, separate},
     kv_config::ORDER_TOPIC_CONFIG,
 };
-use crate::protocol::{
-    body,
-    fastjson::{self, Dialect},
+use crate::{
+    limits::LOOK_AHEAD_MAX,
+    protocol::{
+        body,
+        fastjson::{self, Dialect},
+    },
 };
 
 /// Topics through which brokers read the true membership of their group: never rewritten (spec 3.8 step 5).
@@ -36,14 +41,35 @@ pub struct Route<'a> {
     topic: &'a TopicEntry,
 }
 
+/// What [`RouteSnapshot::routes`] found, in the order of the names.
+pub type Routes<'a> = SmallVec<[Option<Route<'a>>; LOOK_AHEAD_MAX]>;
+
 impl RouteSnapshot {
     /// The route of a topic; `None` is answered with `TOPIC_NOT_EXIST` (spec 2.7).
     #[must_use]
     pub fn route(&self, topic: &str) -> Option<Route<'_>> {
-        let topic = self
-            .topic(topic.as_bytes())
-            .filter(|topic| !topic.slots.is_empty())?;
-        Some(Route {
+        self.route_of(self.topic(topic.as_bytes())?)
+    }
+
+    /// The routes of several topics, looked up together; see [`super::table::Table::get_each`]. A missing name has none.
+    #[must_use]
+    pub fn routes<'s, 't>(&'s self, topics: impl Iterator<Item = Option<&'t str>>) -> Routes<'s> {
+        let keys: SmallVec<[_; LOOK_AHEAD_MAX]> = topics
+            .map(|topic| {
+                let name = topic.unwrap_or_default().as_bytes();
+                (self.hasher.hash(name), name)
+            })
+            .collect();
+        let route = |topic: Option<&'s TopicEntry>| Some(self.route_of(topic?)).flatten();
+        self.topics
+            .get_each::<LOOK_AHEAD_MAX>(&keys)
+            .into_iter()
+            .map(route)
+            .collect()
+    }
+
+    fn route_of<'s>(&'s self, topic: &'s TopicEntry) -> Option<Route<'s>> {
+        (!topic.slots.is_empty()).then_some(Route {
             snapshot: self,
             topic,
         })
@@ -169,9 +195,8 @@ impl Route<'_> {
         out.push(b'}');
         self.write_order_topic_conf(dialect, out);
         out.extend_from_slice(b",\"queueDatas\":[");
-        self.write_each(view, out, |slot, broker, out| {
-            out.extend_from_slice(broker.texts.queue_data.get(dialect));
-            out.extend_from_slice(&slot.queues.text);
+        self.write_each(view, out, |slot, _, out| {
+            out.extend_from_slice(slot.queues.text.get(dialect));
         });
         out.push(b']');
         self.write_mappings(dialect, out);

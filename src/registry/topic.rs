@@ -52,8 +52,11 @@ impl Registry {
         broker: BrokerIndex,
         queues: Queues,
     ) -> SetQueues {
-        let group = self.groups.get_mut(broker);
-        let shape = group.shape(queues.declared, queues.perm);
+        let shape = self.groups.get_mut(broker).shape(
+            &self.working.brokers.at(broker).name,
+            queues.declared,
+            queues.perm,
+        );
         self.create_topic(name);
         let topic = self
             .working

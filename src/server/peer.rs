@@ -13,13 +13,14 @@ use mio::{Interest, Token, event::Event, net::TcpStream};
 use super::outbox::Outbox;
 use crate::{
     connection::{
-        Connection, Handled, StreamLimits, Violation, admission::Admission, credit::Outstanding,
+        Connection, Handled, Handler, StreamLimits, Violation, admission::Admission,
+        credit::Outstanding,
     },
     ids::ConnectionId,
-    limits::{ANSWERED_PER_TURN_MAX, READ_PER_TURN_MAX},
+    limits::{ANSWERED_PER_TURN_MAX, OUTPUT_BATCH_LEN, READ_PER_TURN_MAX},
     processor::{self, Context, KnownBrokers, Outcome},
     protocol::command::RemotingCommand,
-    registry::{Command, RouteSnapshot},
+    registry::{Command, RouteSnapshot, query::Routes},
     sync::Subscriber,
     time::Timestamp,
 };
@@ -33,7 +34,7 @@ pub(super) struct Desk {
     pub(super) limits: StreamLimits,
     /// What was just read.
     pub(super) scratch: Box<[u8]>,
-    /// Answers not yet offered to the socket.
+    /// Answers to one connection, not yet offered to its socket.
     pub(super) answers: Vec<u8>,
     pub(super) now: Timestamp,
     pub(super) go_away: bool,
@@ -207,6 +208,9 @@ impl Peer {
 
     /// Looks for the end of the connection when it has done what it could.
     fn finish(&mut self, id: ConnectionId, desk: &mut Desk) -> Result<Next, CloseReason> {
+        if self.connection.has_ended() {
+            self.write(desk)?;
+        }
         if self.hung_up {
             return Err(CloseReason::Failed(ErrorKind::ConnectionReset.into()));
         }
@@ -255,7 +259,7 @@ impl Peer {
         desk: &mut Desk,
         arrived: Option<Arrived>,
     ) -> Result<usize, CloseReason> {
-        let mut clerk = Clerk {
+        let clerk = Clerk {
             id,
             address: self.address,
             snapshot: desk.snapshots.load(),
@@ -264,32 +268,36 @@ impl Peer {
             known_brokers: &mut self.known_brokers,
             carries_brokers: &mut self.carries_brokers,
             outbox: &mut desk.outbox,
-        };
-        let handle = |request: &RemotingCommand<'_>, out: &mut Vec<u8>, outstanding: &mut _| {
-            clerk.execute(request, out, outstanding)
+            routes: Routes::new(),
         };
         let (limits, answers) = (&desk.limits, &mut desk.answers);
+        let answered_before = answers.len();
         let executed = match arrived {
             Some(Arrived { lent, count }) => {
                 let input = &desk.scratch[..lent + count];
                 self.connection
-                    .handle_input(input, lent, limits, desk.now, answers, handle)
+                    .handle_input(input, lent, limits, desk.now, answers, clerk)
             }
-            None => self.connection.resume(limits, answers, handle),
+            None => self.connection.resume(limits, answers, clerk),
         };
-        let answered = desk.answers.len();
+        let answered = desk.answers.len() - answered_before;
         self.settle(id, desk, executed)?;
         Ok(answered)
     }
 
-    /// After requests were executed: writes their answers, those before a violation too, and asks for admission.
+    /// After requests were executed: asks for admission, and writes their answers if they cannot wait for those of the other
+    /// connections ([`Worker::write_answers`](super::worker::Worker)): those before a violation, those behind kept ones, and
+    /// very many.
     fn settle(
         &mut self,
         id: ConnectionId,
         desk: &mut Desk,
         executed: Result<(), Violation>,
     ) -> Result<(), CloseReason> {
-        let written = self.write(desk);
+        let at_once = executed.is_err()
+            || !self.connection.output().is_empty()
+            || desk.answers.len() > OUTPUT_BATCH_LEN;
+        let written = if at_once { self.write(desk) } else { Ok(()) };
         executed.map_err(CloseReason::Violation)?;
         written?;
         self.ask_admission(id, desk);
@@ -322,7 +330,7 @@ impl Peer {
     }
 
     /// Writes what was kept, then the fresh answers, in one piece unless the socket is full.
-    fn write(&mut self, desk: &mut Desk) -> Result<(), CloseReason> {
+    pub(super) fn write(&mut self, desk: &mut Desk) -> Result<(), CloseReason> {
         let Desk {
             answers,
             limits,
@@ -386,17 +394,25 @@ struct Clerk<'a> {
     known_brokers: &'a mut KnownBrokers,
     carries_brokers: &'a mut bool,
     outbox: &'a mut Outbox,
+    /// Found ahead, by the requests' places.
+    routes: Routes<'a>,
 }
 
-impl Clerk<'_> {
-    fn execute(
+impl Handler for Clerk<'_> {
+    fn look_ahead(&mut self, requests: &[RemotingCommand<'_>]) {
+        self.routes = processor::look_ahead(requests, self.snapshot);
+    }
+
+    fn handle(
         &mut self,
+        place: usize,
         request: &RemotingCommand<'_>,
         out: &mut Vec<u8>,
         outstanding: &mut Outstanding,
     ) -> Handled {
         let mut context = Context {
             snapshot: self.snapshot,
+            route: self.routes.get_mut(place).and_then(Option::take),
             now: self.now,
             connection: self.id,
             peer: self.address,

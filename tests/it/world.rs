@@ -7,7 +7,7 @@ use serde_json::Value;
 use waypost::{
     config::{Config, Environment},
     ids::ConnectionId,
-    processor::{Context, KnownBrokers, Outcome, process},
+    processor::{Context, KnownBrokers, Outcome, look_ahead, process},
     protocol::command::RemotingCommand,
     registry::{Command, Effect, KvTable, Registry, RouteSnapshot, command::PersistTicket},
     time::Timestamp,
@@ -229,8 +229,10 @@ impl World {
         let frame = ask.frame();
         let request = RemotingCommand::decode(&frame).expect("tests send well-formed frames");
         let connection = conn(connection);
+        let route = look_ahead(std::slice::from_ref(&request), &self.snapshot)[0];
         let mut context = Context {
             snapshot: &self.snapshot,
+            route,
             now: self.now,
             connection,
             peer: "127.0.0.1:1".parse().expect("an address"),
