@@ -3,17 +3,13 @@
 #[expect(dead_code, reason = "here brokers register once and stay as they are")]
 mod filled;
 
-use std::{
-    collections::BTreeMap, fmt::Write, hint::black_box, io::Write as _, net::SocketAddr,
-    time::Duration,
-};
+use std::{collections::BTreeMap, fmt::Write, hint::black_box, io::Write as _, time::Duration};
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use filled::{Filled, population, registration, topic_name};
 use flate2::{Compression, write::ZlibEncoder};
 use waypost::{
-    ids::ConnectionId,
-    processor::{self, Context, KnownBrokers, Outcome},
+    processor::{KnownBrokers, Outcome},
     protocol::{
         code::{RequestCode, ResponseCode, version},
         command::{ExtFields, RemotingCommand, ReplyHead, Response, SerializeType},
@@ -306,19 +302,14 @@ fn answers(criterion: &mut Criterion) {
         let mut out = Vec::new();
         let mut answer = || {
             out.clear();
-            let mut context = Context {
+            let now = Timestamp::from_millis(1);
+            let outcome = filled::process(
+                black_box(&request),
                 snapshot,
-                now: Timestamp::from_millis(1),
-                connection: ConnectionId {
-                    worker: 0,
-                    slot: 0,
-                    generation: 0,
-                },
-                peer: SocketAddr::from(([127, 0, 0, 1], 10911)),
-                known_brokers: &mut known_brokers,
-                go_away: false,
-            };
-            let outcome = processor::process(black_box(&request), &mut context, &mut out);
+                now,
+                &mut known_brokers,
+                &mut out,
+            );
             (outcome, out.len())
         };
         // The first heartbeat of a connection asks for more than an answer.

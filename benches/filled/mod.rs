@@ -2,16 +2,17 @@
 //!
 //! The one file of the benches that knows how the library takes registrations and publishes what comes of them.
 
-use std::{ops::Range, sync::Arc};
+use std::{net::SocketAddr, ops::Range, sync::Arc};
 
 pub(crate) use loadgen::population::Population;
 use loadgen::population::{CLUSTER, broker_addr, broker_name};
 use waypost::{
     config::{Config, Environment},
     ids::ConnectionId,
+    processor::{self, Context, KnownBrokers, Outcome},
     protocol::{
         body::{DataVersion, QueueSettings, RegisterBrokerBody, TopicConfig},
-        command::ReplyHead,
+        command::{RemotingCommand, ReplyHead},
         name::TopicName,
     },
     registry::{
@@ -20,6 +21,13 @@ use waypost::{
     },
     sync::{Publisher, Source, Subscriber, publication},
     time::Timestamp,
+};
+
+/// The connection that everything comes over.
+const CONNECTION: ConnectionId = ConnectionId {
+    worker: 0,
+    slot: 0,
+    generation: 0,
 };
 
 /// Brokers that hold a topic.
@@ -82,6 +90,26 @@ pub(crate) fn change(registration: &mut RegisterBroker, topics: Range<usize>) {
     }
 }
 
+/// Processes a request by itself, not looked up together with others.
+pub(crate) fn process(
+    request: &RemotingCommand<'_>,
+    snapshot: &RouteSnapshot,
+    now: Timestamp,
+    known_brokers: &mut KnownBrokers,
+    out: &mut Vec<u8>,
+) -> Outcome {
+    let mut context = Context {
+        snapshot,
+        route: None,
+        now,
+        connection: CONNECTION,
+        peer: SocketAddr::from(([127, 0, 0, 1], 10911)),
+        known_brokers,
+        go_away: false,
+    };
+    processor::process(request, &mut context, out)
+}
+
 /// A registry and its publication.
 #[derive(Debug)]
 pub(crate) struct Filled {
@@ -119,11 +147,7 @@ impl Filled {
     /// A turn of the writer with one registration in it, its reply dropped: applies, publishes, frees what nobody reads any more.
     pub(crate) fn register(&mut self, registration: Box<RegisterBroker>, now: Timestamp) {
         let to = ReplyTo {
-            connection: ConnectionId {
-                worker: 0,
-                slot: 0,
-                generation: 0,
-            },
+            connection: CONNECTION,
             head: ReplyHead::default(),
             oneway: false,
         };

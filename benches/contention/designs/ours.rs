@@ -1,10 +1,12 @@
 //! Ours: one thread owns the registry and publishes snapshots; a reader loads the newest and puts encoded pieces side by side.
+//!
+//! Topics are looked up one at a time, as for clients that wait for each answer: what a worker saves by looking up together what came
+//! together is not here.
 
-use std::{borrow::Cow, net::SocketAddr};
+use std::borrow::Cow;
 
 use waypost::{
-    ids::ConnectionId,
-    processor::{self, Context, KnownBrokers},
+    processor::KnownBrokers,
     protocol::{
         code::{RequestCode, version},
         command::{ExtFields, FLAG_ONEWAY, RemotingCommand, SerializeType},
@@ -16,7 +18,7 @@ use waypost::{
 };
 
 use super::{Design, LiveKey, Reader};
-use crate::filled::Filled;
+use crate::filled::{self, Filled};
 
 pub(crate) struct Ours {
     filled: Filled,
@@ -54,20 +56,14 @@ impl Design for Ours {
             body: &[],
             serialize_type: SerializeType::Json,
         };
-        let mut context = Context {
-            snapshot: self.snapshots.load(),
-            now,
-            connection: ConnectionId {
-                worker: 0,
-                slot: 0,
-                generation: 0,
-            },
-            peer: SocketAddr::from(([127, 0, 0, 1], 10911)),
-            known_brokers: &mut self.known_brokers,
-            go_away: false,
-        };
         // That the connection is to be bound to the broker is asked for once and costs the writer's time, not this.
-        processor::process(&request, &mut context, &mut Vec::new());
+        filled::process(
+            &request,
+            self.snapshots.load(),
+            now,
+            &mut self.known_brokers,
+            &mut Vec::new(),
+        );
     }
 
     fn register(&mut self, registration: Box<RegisterBroker>, now: Timestamp) {
