@@ -34,17 +34,23 @@ pub(super) enum Then {
 }
 
 impl<'a> Ahead<'a> {
-    /// Decodes the route queries at the start of `bytes` and the first request behind them, whatever that is.
-    pub(super) fn read(bytes: &'a [u8], frame_len_max: usize) -> Self {
-        let mut ahead = Self {
+    /// Nothing decoded yet. To be used again for what comes behind: it is 10 KB that need not be moved.
+    pub(super) fn new() -> Self {
+        Self {
             requests: SmallVec::new(),
             lens: SmallVec::new(),
             then: Then::Unread,
-        };
-        if let Err(violation) = ahead.fill(bytes, frame_len_max) {
-            ahead.then = Then::Violation(violation);
         }
-        ahead
+    }
+
+    /// Decodes the route queries at the start of `bytes` and the first request behind them, whatever that is.
+    pub(super) fn read(&mut self, bytes: &'a [u8], frame_len_max: usize) {
+        self.requests.clear();
+        self.lens.clear();
+        self.then = Then::Unread;
+        if let Err(violation) = self.fill(bytes, frame_len_max) {
+            self.then = Then::Violation(violation);
+        }
     }
 
     fn fill(&mut self, mut bytes: &'a [u8], frame_len_max: usize) -> Result<(), Violation> {

@@ -23,6 +23,8 @@ mod tests;
 
 use std::time::Duration;
 
+use bytes::Bytes;
+
 use self::{
     ahead::{Ahead, Then},
     credit::{Credits, Outstanding},
@@ -63,6 +65,8 @@ pub enum Handled {
     Done,
     /// Its command is out at the writer.
     Submitted,
+    /// It is out at the helper, and nothing behind it is executed until it comes back.
+    GivenAway,
     /// Its command waits for a credit, and the connection with it until [`Connection::submitted`].
     Held,
 }
@@ -255,11 +259,12 @@ impl Connection {
             unsent => limits.high_water.saturating_sub(unsent),
         };
         let mut executed = 0;
+        let mut ahead = Ahead::new();
         self.stop = 'stop: loop {
             if self.clogged || out.len() > room {
                 break Stop::Output;
             }
-            let ahead = Ahead::read(&bytes[executed..], limits.frame_len_max);
+            ahead.read(&bytes[executed..], limits.frame_len_max);
             if ahead.requests.len() > 1 {
                 handler.look_ahead(&ahead.requests);
             }
@@ -295,7 +300,12 @@ impl Connection {
         let (before, answers_len) = (self.outstanding.commands(), out.len());
         let handled = handler.handle(place, request, out, &mut self.outstanding);
         self.held = handled == Handled::Held;
-        self.barrier |= handled != Handled::Done && is_written_to_disk(request.code);
+        self.barrier |= match handled {
+            Handled::Done => false,
+            Handled::Submitted => is_written_to_disk(request.code),
+            // What waits for a credit may be given away once it has one.
+            Handled::GivenAway | Handled::Held => true,
+        };
         if handled == Handled::Done && before > 0 {
             self.deferred.extend(out.drain(answers_len..));
         }
@@ -351,6 +361,32 @@ impl Connection {
             self.barrier = self.held && self.barrier;
             self.output.extend(&std::mem::take(&mut self.deferred));
         }
+    }
+
+    /// A request that was given away is answered with these pieces.
+    pub fn handle_answer(
+        &mut self,
+        credits: &mut Credits,
+        answer: impl IntoIterator<Item = Bytes>,
+    ) {
+        for piece in answer {
+            if self.outstanding.commands() > 1 {
+                self.deferred.extend_from_slice(&piece);
+            } else {
+                self.output.share(piece);
+            }
+        }
+        self.handle_reply(credits, None);
+    }
+
+    /// A request that was given away came back as a command, which the caller submits, and then says what became of it.
+    pub fn take_back(&mut self, credits: &mut Credits) {
+        credits.give_back(&mut self.outstanding);
+    }
+
+    /// See [`Self::take_back`].
+    pub fn submitted_again(&mut self, handled: Handled) {
+        self.held = handled == Handled::Held;
     }
 
     /// Bytes to write before any others.

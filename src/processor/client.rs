@@ -12,7 +12,7 @@ use crate::{
 
 pub(super) fn get_route_info(
     request: &RemotingCommand<'_>,
-    context: &Context<'_>,
+    context: &mut Context<'_>,
     out: &mut Vec<u8>,
 ) -> Outcome {
     let settings = context.snapshot.settings();
@@ -36,7 +36,9 @@ pub(super) fn get_route_info(
         dialect: dialect(request),
         zone: zone::wanted(request),
     };
-    answer_body(request, out, |out| route.write(view, out))
+    answer_body(request, out, |out| {
+        context.route_cache.write(&route, view, out)
+    })
 }
 
 /// The topic whose route a request asks for, if it does.

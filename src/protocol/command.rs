@@ -41,6 +41,8 @@ pub struct RemotingCommand<'a> {
     pub body: &'a [u8],
     /// How the header was encoded: the answer mirrors it (spec 1.7, Q1).
     pub serialize_type: SerializeType,
+    /// All of it, as it was decoded: for whoever has it decoded elsewhere.
+    pub frame: &'a [u8],
 }
 
 impl RemotingCommand<'_> {

@@ -86,6 +86,7 @@ impl<'a> RemotingCommand<'a> {
         // The body starts where the header is said to end, not where its parsing stopped (Q41).
         let (header, body) = rest.split_at(header_len);
         (self.serialize_type, self.body) = (serialize_type, body);
+        self.frame = frame;
         match serialize_type {
             SerializeType::Json if header_scan::scan(header, self) => {}
             SerializeType::Json => header_json::decode(header, self)?,

@@ -126,6 +126,7 @@ impl<'a> Scan<'a> {
         }
     }
 
+    #[inline]
     fn string(&mut self) -> Option<&'a str> {
         self.expect(b'"')?;
         let len = plain_len(self.bytes());
@@ -136,6 +137,7 @@ impl<'a> Scan<'a> {
     }
 
     /// A decimal number that cannot leave 32 bits, as Java writes it: no blanks, no plus, no leading zero.
+    #[inline]
     fn number(&mut self) -> Option<i32> {
         let negative = *self.bytes().first()? == b'-';
         self.at += usize::from(negative);
@@ -163,6 +165,7 @@ impl<'a> Scan<'a> {
 
 /// How many bytes come before the first quote, backslash or control character; eight at a time, since the texts of a header
 /// are most of it.
+#[inline]
 fn plain_len(bytes: &[u8]) -> usize {
     const ONES: u64 = u64::from_ne_bytes([0x01; 8]);
     const HIGH_BITS: u64 = u64::from_ne_bytes([0x80; 8]);

@@ -1,7 +1,12 @@
 //! What the tables of a snapshot hold. Each entry carries its pieces of the answers ready encoded, so that a reader only
 //! concatenates: a broker's change of address encodes one piece and not the routes of all its topics.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    hash::{Hash, Hasher},
+    sync::Arc,
+    time::Duration,
+};
 
 use smallvec::SmallVec;
 
@@ -65,7 +70,7 @@ pub(crate) struct TopicEntry {
     pub(crate) name: TopicName,
     pub(crate) id: TopicId,
     /// By broker name, ascending.
-    pub(crate) slots: SmallVec<[Slot; 4]>,
+    pub(crate) slots: SlotList,
     /// Static-topic mappings by the broker name they are shown under, ascending; usually none.
     pub(crate) mappings: Vec<Mapping>,
 }
@@ -78,11 +83,30 @@ impl TopicEntry {
     }
 }
 
+/// The brokers of a topic with their queues; topics with the same share one list.
+pub(crate) type SlotList = Arc<[Slot]>;
+
 /// One broker's queues of a topic.
 #[derive(Debug, Clone)]
 pub(crate) struct Slot {
     pub(crate) broker: BrokerIndex,
     pub(crate) queues: Arc<QueueShape>,
+}
+
+/// Queue data is shared by its group, so the same numbers of the same broker are the same object.
+impl PartialEq for Slot {
+    fn eq(&self, other: &Self) -> bool {
+        self.broker == other.broker && Arc::ptr_eq(&self.queues, &other.queues)
+    }
+}
+
+impl Eq for Slot {}
+
+impl Hash for Slot {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.broker.hash(state);
+        Arc::as_ptr(&self.queues).hash(state);
+    }
 }
 
 /// Queue data of one broker; its topics with the same numbers share it.

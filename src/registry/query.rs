@@ -8,6 +8,7 @@ use super::{
     RouteSnapshot,
     entry::{BrokerEntry, Slot, TopicEntry, separate},
     kv_config::ORDER_TOPIC_CONFIG,
+    snapshot::BrokerList,
 };
 use crate::{
     limits::LOOK_AHEAD_MAX,
@@ -16,6 +17,8 @@ use crate::{
         fastjson::{self, Dialect},
     },
 };
+
+pub(crate) use super::entry::SlotList;
 
 /// Topics through which brokers read the true membership of their group: never rewritten (spec 3.8 step 5).
 const SYNC_BROKER_MEMBER_PREFIX: &[u8] = b"rmq_sys_SYNC_BROKER_MEMBER_";
@@ -180,7 +183,46 @@ impl RouteSnapshot {
     }
 }
 
+/// What the bodies of routes are made of beside their slots, at one moment: as long as it is the same, a body stays right.
+#[derive(Debug)]
+pub struct Basis {
+    brokers: BrokerList,
+    support_acting_master: bool,
+}
+
+impl Basis {
+    /// The basis of a route.
+    #[must_use]
+    pub fn new(route: &Route<'_>) -> Self {
+        Self {
+            brokers: route.snapshot.brokers.clone(),
+            support_acting_master: route.snapshot.settings.support_acting_master,
+        }
+    }
+
+    /// Whether it is the route's.
+    #[must_use]
+    pub fn is_of(&self, route: &Route<'_>) -> bool {
+        self.brokers.is_same(&route.snapshot.brokers)
+            && self.support_acting_master == route.snapshot.settings.support_acting_master
+    }
+}
+
 impl Route<'_> {
+    /// The brokers and queues, if the body depends on nothing else but its [`Basis`] and the dialect.
+    pub(crate) fn slots_if_all_that_counts(&self, view: RouteView<'_>) -> Option<&SlotList> {
+        let plain = view.zone.is_none()
+            && self.topic.mappings.is_empty()
+            && !self.snapshot.settings.order_message_enable
+            && !self.shows_true_members();
+        plain.then_some(&self.topic.slots)
+    }
+
+    fn shows_true_members(&self) -> bool {
+        let name = self.topic.name.as_bytes();
+        name.starts_with(SYNC_BROKER_MEMBER_PREFIX)
+    }
+
     /// `TopicRouteData` (spec 2.7, 3.8).
     pub fn write(&self, view: RouteView<'_>, out: &mut Vec<u8>) {
         let dialect = view.dialect;
@@ -211,7 +253,7 @@ impl Route<'_> {
         piece: impl Fn(&Slot, &BrokerEntry, &mut Vec<u8>),
     ) {
         let start = out.len();
-        for slot in &self.topic.slots {
+        for slot in &*self.topic.slots {
             let broker = self.snapshot.brokers.at(slot.broker);
             if view.zone.is_some_and(|zone| !is_in_zone(broker, zone)) {
                 continue;
@@ -233,11 +275,7 @@ impl Route<'_> {
         let raw = &broker.texts.data;
         let rewritten = self.snapshot.settings.support_acting_master
             && !slot.queues.is_writable()
-            && !self
-                .topic
-                .name
-                .as_bytes()
-                .starts_with(SYNC_BROKER_MEMBER_PREFIX);
+            && !self.shows_true_members();
         if rewritten {
             broker.texts.acting.as_ref().unwrap_or(raw)
         } else {

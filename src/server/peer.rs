@@ -8,17 +8,21 @@ use std::{
     net::SocketAddr,
 };
 
+use bytes::Bytes;
 use mio::{Interest, Token, event::Event, net::TcpStream};
 
-use super::outbox::Outbox;
+use super::{
+    helper::Job,
+    outbox::{Outbox, Work},
+};
 use crate::{
     connection::{
         Connection, Handled, Handler, StreamLimits, Violation, admission::Admission,
         credit::Outstanding,
     },
     ids::ConnectionId,
-    limits::{ANSWERED_PER_TURN_MAX, OUTPUT_BATCH_LEN, READ_PER_TURN_MAX},
-    processor::{self, Context, KnownBrokers, Outcome},
+    limits::{ANSWERED_PER_TURN_MAX, OUTPUT_BATCH_LEN, READ_PER_TURN_MAX, WRITTEN_PER_TURN_MAX},
+    processor::{self, Context, KnownBrokers, Outcome, RouteCache},
     protocol::command::RemotingCommand,
     registry::{Command, RouteSnapshot, query::Routes},
     sync::Subscriber,
@@ -36,6 +40,7 @@ pub(super) struct Desk {
     pub(super) scratch: Box<[u8]>,
     /// Answers to one connection, not yet offered to its socket.
     pub(super) answers: Vec<u8>,
+    pub(super) route_cache: RouteCache,
     pub(super) now: Timestamp,
     pub(super) go_away: bool,
 }
@@ -203,7 +208,7 @@ impl Peer {
     /// Offers the socket what it has not taken yet, and nothing else: the server is stopping.
     pub(super) fn serve_output(&mut self, desk: &mut Desk) -> Result<Next, CloseReason> {
         self.write(desk)?;
-        Ok(Next::Wait)
+        Ok(self.after_writing())
     }
 
     /// Looks for the end of the connection when it has done what it could.
@@ -223,7 +228,16 @@ impl Peer {
                 return Err(CloseReason::Ended);
             }
         }
-        Ok(Next::Wait)
+        Ok(self.after_writing())
+    }
+
+    /// Whether there is more to write: a long answer is written in several turns.
+    fn after_writing(&self) -> Next {
+        if self.writable && !self.connection.output().is_empty() {
+            Next::More
+        } else {
+            Next::Wait
+        }
     }
 
     /// One read. One snapshot answers all that it completes, loaded after the read: a peer that was told of a change, by
@@ -266,6 +280,7 @@ impl Peer {
             now: desk.now,
             go_away: desk.go_away,
             known_brokers: &mut self.known_brokers,
+            route_cache: &mut desk.route_cache,
             carries_brokers: &mut self.carries_brokers,
             outbox: &mut desk.outbox,
             routes: Routes::new(),
@@ -340,12 +355,12 @@ impl Peer {
         if !self.connection.output().is_empty() {
             self.connection.keep_output(answers);
             answers.clear();
-            while self.writable && !self.connection.output().is_empty() {
-                let count = write_some(
-                    &mut self.socket,
-                    self.connection.output().as_slice(),
-                    &mut self.writable,
-                )?;
+            let mut room = WRITTEN_PER_TURN_MAX;
+            while self.writable && room > 0 && !self.connection.output().is_empty() {
+                let next = self.connection.output().as_slice();
+                let next = &next[..next.len().min(room)];
+                let count = write_some(&mut self.socket, next, &mut self.writable)?;
+                room -= count;
                 self.connection.written(count, *now);
             }
         } else if !answers.is_empty() {
@@ -392,6 +407,7 @@ struct Clerk<'a> {
     now: Timestamp,
     go_away: bool,
     known_brokers: &'a mut KnownBrokers,
+    route_cache: &'a mut RouteCache,
     carries_brokers: &'a mut bool,
     outbox: &'a mut Outbox,
     /// Found ahead, by the requests' places.
@@ -410,6 +426,18 @@ impl Handler for Clerk<'_> {
         out: &mut Vec<u8>,
         outstanding: &mut Outstanding,
     ) -> Handled {
+        if processor::is_heavy(request, self.snapshot) {
+            let job = Job {
+                connection: self.id,
+                peer: self.address,
+                go_away: self.go_away,
+                frame: Bytes::copy_from_slice(request.frame),
+            };
+            let len = request.frame.len();
+            return self
+                .outbox
+                .submit(self.id, Work::Job(job), len, outstanding);
+        }
         let mut context = Context {
             snapshot: self.snapshot,
             route: self.routes.get_mut(place).and_then(Option::take),
@@ -417,6 +445,7 @@ impl Handler for Clerk<'_> {
             connection: self.id,
             peer: self.address,
             known_brokers: self.known_brokers,
+            route_cache: self.route_cache,
             go_away: self.go_away,
         };
         match processor::process(request, &mut context, out) {
@@ -424,7 +453,8 @@ impl Handler for Clerk<'_> {
             Outcome::Submit(command) | Outcome::AnsweredAndSubmit(command) => {
                 let marks = processor::marks_connection(&command);
                 let len = request.body.len() + command.held_len();
-                let handled = self.outbox.submit(self.id, command, len, outstanding);
+                let work = Work::Command(command);
+                let handled = self.outbox.submit(self.id, work, len, outstanding);
                 // One that waits for a credit may never be sent; the outbox says when it is.
                 *self.carries_brokers |= marks && handled == Handled::Submitted;
                 handled

@@ -7,15 +7,17 @@ use mio::{Events, Poll, Token, net::TcpStream};
 use super::{
     clock::Clock,
     connections::Connections,
+    helper::Done,
     log_limit::LogLimit,
     message::{Order, PollWaker, Reply},
-    outbox::Outbox,
+    outbox::{Outbox, Work},
     peer::{CloseReason, Desk, Next, Peer},
 };
 use crate::{
-    connection::{Connection, StreamLimits, admission::Admission, deadlines::Deadlines},
+    connection::{Connection, Handled, StreamLimits, admission::Admission, deadlines::Deadlines},
     ids::ConnectionId,
     limits::{IN_FLIGHT_MAX, ORDERS_MAX, OUTPUT_BATCH_LEN, READ_SCRATCH_LEN, STOP_FLUSH_TIMEOUT},
+    processor::{self, RouteCache},
     registry::{Command, RouteSnapshot},
     sync::{Receiver, Subscriber},
     time::Timestamp,
@@ -112,6 +114,7 @@ impl Worker {
                 limits,
                 scratch: vec![0; READ_SCRATCH_LEN].into_boxed_slice(),
                 answers: Vec::new(),
+                route_cache: RouteCache::default(),
                 now: clock.now(),
                 go_away: false,
             },
@@ -159,7 +162,11 @@ impl Worker {
             }
         }
         self.serve_ready();
-        self.handle_deadlines();
+        // After a pause of the whole process every deadline has passed, and only what peers sent meanwhile tells who is alive.
+        let all_heard = events.iter().count() < EVENTS_MAX;
+        if all_heard {
+            self.handle_deadlines();
+        }
         self.admit();
         self.desk.outbox.flush(self.desk.now);
     }
@@ -213,16 +220,41 @@ impl Worker {
     }
 
     fn handle_reply(&mut self, reply: Reply) {
-        let Reply { to, answer } = reply;
-        let credits = self.desk.outbox.credits_mut();
-        let Some(peer) = self.connections.get_mut(to.connection) else {
-            credits.give_back_late();
+        let id = match reply {
+            Reply::Executed { to, .. } => to.connection,
+            Reply::Helped { connection, .. } => connection,
+        };
+        let outbox = &mut self.desk.outbox;
+        let Some(peer) = self.connections.get_mut(id) else {
+            outbox.credits_mut().give_back_late();
             return;
         };
-        let answer = answer.filter(|_| !to.oneway);
-        peer.connection_mut()
-            .handle_reply(credits, answer.as_ref().map(|response| (to.head, response)));
-        self.enqueue(to.connection.slot);
+        let connection = peer.connection_mut();
+        match reply {
+            Reply::Executed { to, answer } => {
+                let answer = answer.filter(|_| !to.oneway);
+                let answer = answer.as_ref().map(|response| (to.head, response));
+                connection.handle_reply(outbox.credits_mut(), answer);
+            }
+            Reply::Helped { done, .. } => match done {
+                Done::Answer(answer) => connection.handle_answer(outbox.credits_mut(), answer),
+                Done::Command {
+                    command,
+                    request_len,
+                } => {
+                    connection.take_back(outbox.credits_mut());
+                    let marks = processor::marks_connection(&command);
+                    let work = Work::Command(command);
+                    let handled =
+                        outbox.submit(id, work, request_len, connection.outstanding_mut());
+                    connection.submitted_again(handled);
+                    if marks && handled == Handled::Submitted {
+                        peer.mark_broker();
+                    }
+                }
+            },
+        }
+        self.enqueue(id.slot);
     }
 
     /// Puts a slot into the list of those to serve.
