@@ -112,7 +112,14 @@ fn whole_registrations(topics: Range<usize>) -> [(&'static str, Next); 4] {
             "all_topics_changed",
             Box::new(move |next| change(next, 0..count)),
         ),
-        ("all_topics_listed_address_changed", Box::new(move_house)),
+        (
+            "all_topics_listed_address_changed",
+            Box::new(|next| {
+                // As at an address that is new: whatever is listed counts.
+                change(next, 0..0);
+                move_house(next);
+            }),
+        ),
     ]
 }
 
