@@ -9,7 +9,7 @@ use loadgen::population::{CLUSTER, broker_addr, broker_name};
 use waypost::{
     config::{Config, Environment},
     ids::ConnectionId,
-    processor::{self, Context, KnownBrokers, Outcome},
+    processor::{self, Context, KnownBrokers, Outcome, RouteCache},
     protocol::{
         body::{DataVersion, QueueSettings, RegisterBrokerBody, TopicConfig},
         command::{RemotingCommand, ReplyHead},
@@ -41,6 +41,7 @@ pub(crate) fn population(entries: usize) -> Population {
         topics: entries / BROKERS_PER_TOPIC,
         brokers_per_topic: BROKERS_PER_TOPIC,
         topics_per_broker: TOPICS_PER_BROKER,
+        first_number: 0,
     }
 }
 
@@ -90,12 +91,19 @@ pub(crate) fn change(registration: &mut RegisterBroker, topics: Range<usize>) {
     }
 }
 
+/// What a worker keeps from request to request.
+#[derive(Debug, Default)]
+pub(crate) struct Desk {
+    known_brokers: KnownBrokers,
+    route_cache: RouteCache,
+}
+
 /// Processes a request by itself, not looked up together with others.
 pub(crate) fn process(
     request: &RemotingCommand<'_>,
     snapshot: &RouteSnapshot,
     now: Timestamp,
-    known_brokers: &mut KnownBrokers,
+    desk: &mut Desk,
     out: &mut Vec<u8>,
 ) -> Outcome {
     let mut context = Context {
@@ -104,7 +112,8 @@ pub(crate) fn process(
         now,
         connection: CONNECTION,
         peer: SocketAddr::from(([127, 0, 0, 1], 10911)),
-        known_brokers,
+        known_brokers: &mut desk.known_brokers,
+        route_cache: &mut desk.route_cache,
         go_away: false,
     };
     processor::process(request, &mut context, out)

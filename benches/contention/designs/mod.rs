@@ -71,6 +71,7 @@ pub(crate) fn check_answers_are_alike() {
         topics: 20,
         brokers_per_topic: 4,
         topics_per_broker: 7,
+        first_number: 0,
     };
     let mut designs = KINDS.map(|kind| (kind.name, (kind.empty)()));
     let mut registrations: Vec<_> = (0..population.brokers())

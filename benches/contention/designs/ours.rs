@@ -1,15 +1,14 @@
 //! Ours: one thread owns the registry and publishes snapshots; a reader loads the newest and puts encoded pieces side by side.
 //!
-//! Topics are looked up one at a time, as for clients that wait for each answer: what a worker saves by looking up together what came
-//! together is not here.
+//! Topics are looked up one at a time and each answer is put together anew: what a worker saves by looking up together what came
+//! together, and by keeping the bodies that many topics share, is not here.
 
 use std::borrow::Cow;
 
 use waypost::{
-    processor::KnownBrokers,
     protocol::{
         code::{RequestCode, version},
-        command::{ExtFields, FLAG_ONEWAY, RemotingCommand, SerializeType},
+        command::{ExtFields, FLAG_ONEWAY, RemotingCommand},
         fastjson::Dialect,
     },
     registry::{KvTable, RouteSnapshot, command::RegisterBroker, query::RouteView},
@@ -18,13 +17,13 @@ use waypost::{
 };
 
 use super::{Design, LiveKey, Reader};
-use crate::filled::{self, Filled};
+use crate::filled::{self, Desk, Filled};
 
 pub(crate) struct Ours {
     filled: Filled,
     /// The snapshots that heartbeats are looked up in, as a worker does it: they do not come to the writer.
     snapshots: Subscriber<RouteSnapshot>,
-    known_brokers: KnownBrokers,
+    desk: Desk,
 }
 
 impl Ours {
@@ -33,7 +32,7 @@ impl Ours {
         Self {
             snapshots: filled.subscribe(),
             filled,
-            known_brokers: KnownBrokers::default(),
+            desk: Desk::default(),
         }
     }
 }
@@ -50,18 +49,16 @@ impl Design for Ours {
         let request = RemotingCommand {
             code: RequestCode::BrokerHeartbeat as i32,
             version: version::OURS,
-            opaque: 0,
             flag: FLAG_ONEWAY,
             ext,
-            body: &[],
-            serialize_type: SerializeType::Json,
+            ..RemotingCommand::default()
         };
         // That the connection is to be bound to the broker is asked for once and costs the writer's time, not this.
         filled::process(
             &request,
             self.snapshots.load(),
             now,
-            &mut self.known_brokers,
+            &mut self.desk,
             &mut Vec::new(),
         );
     }
