@@ -143,7 +143,11 @@ fn look_at_owners(model: &Model) {
 /// A server that gets what the model holds by a way of its own: a helper registers each group with its mappings, then the
 /// members come, the helper leaves, and the queues are set one by one.
 fn rebuilt(world: &World, model: &Model) -> World {
-    let mut rebuilt = World::new();
+    let settings = &model.stored.settings;
+    let mut rebuilt = match settings.text("waypost.brokerNameConflict") {
+        "" => World::new(),
+        word => World::with(&format!("waypost.brokerNameConflict={word}")),
+    };
     rebuilt.now = world.now;
     for (namespace, table) in &model.stored.kv {
         assert_eq!(rebuilt.code(&Request::PutKv(namespace, "-", None).ask()), 0);
@@ -201,8 +205,8 @@ fn rebuilt(world: &World, model: &Model) -> World {
             0
         );
     }
-    let settings = USED.map(|key| format!("{key}={}\n", model.stored.settings.text(key)));
-    assert_eq!(rebuilt.code(&ask(318).body(settings.concat())), 0);
+    let lines = USED.map(|key| format!("{key}={}\n", settings.text(key)));
+    assert_eq!(rebuilt.code(&ask(318).body(lines.concat())), 0);
     rebuilt
 }
 

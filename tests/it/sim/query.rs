@@ -8,6 +8,7 @@ use super::{
     answer::Answer,
     model::{Group, Model},
     request::{Name, Request, RouteQuery, Version, data_version},
+    seeds::ZONE_SEES_ACTING_MASTER,
 };
 
 /// The first version that reads strict JSON (spec 1.6).
@@ -244,7 +245,12 @@ fn broker_data(name: Name, group: &Group, addrs: &BTreeMap<i64, Name>) -> Value 
     data
 }
 
-/// Judged by what is shown, an acting master included (spec 7.2).
+/// By what is shown, an acting master included, if [`ZONE_SEES_ACTING_MASTER`].
 fn is_in_zone(group: &Group, shown: &BTreeMap<i64, Name>, zone: Name) -> bool {
-    !shown.contains_key(&0) || group.zone.is_some_and(|own| own.eq_ignore_ascii_case(zone))
+    let judged = if ZONE_SEES_ACTING_MASTER {
+        shown
+    } else {
+        &group.addrs
+    };
+    !judged.contains_key(&0) || group.zone.is_some_and(|own| own.eq_ignore_ascii_case(zone))
 }
