@@ -428,6 +428,7 @@ impl Machine {
     pub(super) fn finish(&mut self) -> Verdict {
         self.settle()?;
         let Office { world, model, .. } = &mut self.office;
+        self.checks.compare_lists(world, model)?;
         self.checks.compare_rebuilt(world, model)?;
         self.checks.compare_versions(world, model)?;
         if model.draining {

@@ -141,6 +141,18 @@ impl Model {
         }
     }
 
+    /// Whether no question tells the two apart. While route queries are refused for a while, time does.
+    pub(super) fn shows_the_same(&self, other: &Self) -> bool {
+        let waits = self.stored.settings.is("needWaitForService");
+        let stored = (&self.stored.kv, &self.stored.settings);
+        !waits
+            && stored == (&other.stored.kv, &other.stored.settings)
+            && self.groups == other.groups
+            && self.topics == other.topics
+            && self.mappings == other.mappings
+            && self.live.len() == other.live.len()
+    }
+
     /// Spec 3.3, with D-04, D-05, D-07, D-11, D-14, D-15 and one owner for an address.
     pub(super) fn register(
         &mut self,

@@ -10,6 +10,9 @@ use super::{
     script::{Script, Step},
 };
 
+/// Failing seeds that are named.
+const SEEDS_SHOWN: usize = 20;
+
 /// A number from the environment.
 #[expect(
     clippy::disallowed_methods,
@@ -23,13 +26,27 @@ pub(super) fn environment_number(name: &str) -> Option<u64> {
     )
 }
 
-/// Plays the script of each seed; the first that fails is reported with its shortened script.
+/// Plays the script of each seed. Says how many failed, and shows the shortened script of the first.
 pub(super) fn assert_all_pass(seeds: impl IntoIterator<Item = u64>) {
+    let mut count = 0;
+    let mut failed = Vec::new();
     for seed in seeds {
-        let script = Script::of(seed);
-        if let Err(text) = play(&script) {
-            panic!("{}", report(seed, &text, &shortened(script)));
+        count += 1;
+        if let Err(text) = play(&Script::of(seed)) {
+            failed.push((seed, text));
         }
+    }
+    if let Some((seed, text)) = failed.first() {
+        let report = report(*seed, text, &shortened(Script::of(*seed)));
+        let seeds: Vec<u64> = failed
+            .iter()
+            .map(|(seed, _)| *seed)
+            .take(SEEDS_SHOWN)
+            .collect();
+        panic!(
+            "{} of {count} seeds fail, {seeds:?}\n{report}",
+            failed.len()
+        );
     }
 }
 
