@@ -149,7 +149,7 @@ impl Machine {
             Step::Goodbye => self.say_goodbye(),
             Step::Settle => self.settle()?,
         }
-        self.look_for_the_dead()
+        self.look_at_bindings()
     }
 
     /// A peer writes a request, unless it has said that it sends no more.
@@ -471,19 +471,23 @@ impl Machine {
         Ok(())
     }
 
-    /// Nothing refers to a connection whose end the writer knows of.
-    fn look_for_the_dead(&self) -> Verdict {
+    /// A connection carries brokers if one lives by it, and so never if the writer knows of its end.
+    fn look_at_bindings(&self) -> Verdict {
         let Office { world, model, .. } = &self.office;
-        let carries = |id: &&ConnectionId| world.registry.carries_brokers(**id);
-        if let Some(id) = self.dead.iter().find(carries) {
-            return Err(format!("a broker is bound to {id:?}, which is closed"));
-        }
-        let expected = model.live.values().flat_map(|live| live.connections());
-        let dead: Vec<_> = expected.filter(|id| self.dead.contains(id)).collect();
-        assert!(
-            dead.is_empty(),
-            "the model itself binds brokers to {dead:?}"
+        let lived_by = model.live.values().flat_map(|live| live.connections());
+        let lived_by: BTreeSet<ConnectionId> = lived_by.collect();
+        let dead = lived_by.intersection(&self.dead).next();
+        assert_eq!(
+            dead, None,
+            "the model itself binds a broker to what is closed"
         );
+        let open = (0..SLOTS).map(|slot| self.peers.id(slot));
+        for id in open.chain(self.dead.iter().copied()) {
+            let carries = world.registry.carries_brokers(id);
+            if carries != lived_by.contains(&id) {
+                return Err(format!("that {id:?} carries brokers is {carries}"));
+            }
+        }
         Ok(())
     }
 }

@@ -578,12 +578,11 @@ fn as_redeclared(stored: Queue, fresh: Queue) -> Queue {
     if stored.declared == fresh.declared {
         return stored;
     }
-    let perm = if stored.perm == stored.declared.perm {
-        fresh.perm
-    } else if stored.perm == stored.declared.perm & !WRITE {
-        fresh.perm & !WRITE
-    } else {
-        stored.perm
+    let untouched = stored.declared.perm;
+    let perm = match stored.perm {
+        perm if perm == untouched => fresh.perm,
+        perm if perm == untouched & !WRITE => fresh.perm & !WRITE,
+        set_by_an_operator => set_by_an_operator,
     };
     Queue { perm, ..fresh }
 }
