@@ -23,12 +23,14 @@
 //!
 //! | fault | seeds that fail | steps left |
 //! |---|---|---|
+//! | an equal state version outranks a newcomer | 76 | 1 |
 //! | an address that registers under another name stays in its first group | 40 | 2 |
+//! | a registration over another connection leaves the earlier ones bound | 13 | 3 |
 //! | a broker expires at its timeout and not after it | 8 | 3 |
 //! | a changed topic under an equal data version is ignored | 7 | 3 |
 //! | a group that loses its master keeps its write permission | 5 | 4 |
 //! | a heartbeat binds the address whatever life of it the heartbeat was for | 1 | 4 |
-//!MORE
+//! | a KV change that could not be written is visible | 1 | 4 |
 
 mod answer;
 mod check;

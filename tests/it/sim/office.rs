@@ -119,9 +119,10 @@ impl Office {
         let (Outcome::Submit(command) | Outcome::AnsweredAndSubmit(command)) = outcome else {
             return Handled::Done;
         };
-        let meaning = match command {
-            Command::BindHeartbeat(..) => Meaning::Binding(from, binding),
-            _ => Meaning::Request(from, ticket),
+        let meaning = if matches!(command, Command::BindHeartbeat(..)) {
+            Meaning::Binding(from, binding)
+        } else {
+            Meaning::Request(from, ticket)
         };
         let marks = processor::marks_connection(&command);
         let len = request.body.len() + command.held_len();
@@ -163,9 +164,25 @@ impl Office {
                 (Some(Model::version_answer(*theirs, ours)), binding)
             }
             Request::Register(broker) => (broker.refusal(), None),
-            Request::UpdateConfig(lines) if lines.is_empty() => (Some(Answer::ok()), None),
-            Request::RegisterTopic(_, queues) if queues.is_empty() => (Some(Answer::ok()), None),
-            request => (model.read(request, now), None),
+            Request::UpdateConfig(lines) => (lines.is_empty().then(Answer::ok), None),
+            Request::RegisterTopic(_, queues) => (queues.is_empty().then(Answer::ok), None),
+            Request::Unregister(..)
+            | Request::WipeWritePerm(_)
+            | Request::AddWritePerm(_)
+            | Request::DeleteTopic(..)
+            | Request::PutKv(..)
+            | Request::DeleteKv(..) => (None, None),
+            question @ (Request::Route(_)
+            | Request::ClusterInfo
+            | Request::Members(..)
+            | Request::AllTopics
+            | Request::TopicsOfCluster(_)
+            | Request::SystemTopics
+            | Request::UnitTopics(_)
+            | Request::GetKv(..)
+            | Request::ListKv(_)
+            | Request::GetConfig
+            | Request::Unknown(_)) => (model.read(question, now), None),
         }
     }
 
@@ -223,7 +240,19 @@ impl Office {
                 model.stored.change_settings(ticket, lines);
                 return None;
             }
-            request => unreachable!("a worker answers {request:?}"),
+            request @ (Request::Heartbeat(..)
+            | Request::DataVersion(..)
+            | Request::Route(_)
+            | Request::ClusterInfo
+            | Request::Members(..)
+            | Request::AllTopics
+            | Request::TopicsOfCluster(_)
+            | Request::SystemTopics
+            | Request::UnitTopics(_)
+            | Request::GetKv(..)
+            | Request::ListKv(_)
+            | Request::GetConfig
+            | Request::Unknown(_)) => unreachable!("a worker answers {request:?}"),
         };
         Some(answer)
     }

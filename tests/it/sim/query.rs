@@ -85,10 +85,10 @@ impl Model {
 
     /// What a reader is told that is not sent away.
     pub(super) fn read_calmly(&self, question: &Request, now: u64) -> Answer {
-        let answer = match question {
-            Request::Route(query) => Some(self.route(*query, now, Mood::Calm)),
-            _ => self.read(question, now),
-        };
+        if let Request::Route(query) = question {
+            return self.route(*query, now, Mood::Calm);
+        }
+        let answer = self.read(question, now);
         answer.expect("a question changes nothing")
     }
 
