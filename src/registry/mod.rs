@@ -16,6 +16,7 @@ mod departure;
 pub mod effect;
 mod entry;
 mod group;
+mod intern;
 mod kv_config;
 mod liveness;
 mod notify;
@@ -48,6 +49,7 @@ pub struct Registry {
     effects: Vec<Effect>,
     groups: group::GroupStates,
     topic_ids: topic::TopicIds,
+    slot_lists: intern::SlotLists,
     /// Which connections each live address lives by: the one that registered it and those that heartbeat for it.
     bound: HashMap<Arc<str>, liveness::Bound>,
     /// The same from the other end.
@@ -84,6 +86,7 @@ impl Registry {
             effects: Vec::new(),
             groups: group::GroupStates::default(),
             topic_ids: topic::TopicIds::default(),
+            slot_lists: intern::SlotLists::default(),
             bound: HashMap::new(),
             connections: HashMap::new(),
             last_generation: 0,

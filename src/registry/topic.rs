@@ -52,36 +52,35 @@ impl Registry {
         broker: BrokerIndex,
         queues: Queues,
     ) -> SetQueues {
-        let group = self.groups.get_mut(broker);
-        let shape = group.shape(queues.declared, queues.perm);
+        let shape = self.groups.get_mut(broker).shape(
+            &self.working.brokers.at(broker).name,
+            queues.declared,
+            queues.perm,
+        );
         self.create_topic(name);
         let topic = self
             .working
             .topic(name.as_bytes())
             .expect("a topic just created is there");
-        match slot_place(topic, broker, &self.working.brokers) {
-            Ok(place) if topic.slots[place].queues == shape => SetQueues::Same,
+        let (id, place) = (topic.id, slot_place(topic, broker, &self.working.brokers));
+        if place.is_ok_and(|place| Arc::ptr_eq(&topic.slots[place].queues, &shape)) {
+            return SetQueues::Same;
+        }
+        let mut slots: SmallVec<[Slot; 8]> = topic.slots.iter().cloned().collect();
+        let done = match place {
             Ok(place) => {
-                let old = std::mem::replace(
-                    &mut self.topic_mut(name).slots[place].queues,
-                    Arc::clone(&shape),
-                );
+                let old = std::mem::replace(&mut slots[place].queues, Arc::clone(&shape));
                 SetQueues::Changed(old, shape)
             }
             Err(place) => {
-                let topic = self.topic_mut(name);
-                topic.slots.insert(
-                    place,
-                    Slot {
-                        broker,
-                        queues: Arc::clone(&shape),
-                    },
-                );
-                let id = topic.id;
+                let queues = Arc::clone(&shape);
+                slots.insert(place, Slot { broker, queues });
                 self.groups.get_mut(broker).topics.insert(id);
                 SetQueues::Added(shape)
             }
-        }
+        };
+        self.topic_mut(name).slots = self.slot_lists.get(&slots);
+        done
     }
 
     /// The queues that a broker has of a topic.
@@ -128,7 +127,7 @@ impl Registry {
             let entry = TopicEntry {
                 name: name.clone(),
                 id,
-                slots: SmallVec::new(),
+                slots: self.slot_lists.get(&[]),
                 mappings: Vec::new(),
             };
             self.working.topics.insert(hash, Arc::new(entry));
@@ -165,9 +164,13 @@ impl Registry {
     /// Takes a broker's slot and mappings out of a topic, and the topic away if nothing is left of it. The group's own list
     /// of topics is the caller's to keep. Says whether the topic is gone.
     pub(super) fn leave_topic(&mut self, id: TopicId, broker: BrokerIndex) -> bool {
-        let name = self.topic_by_id(id).name.clone();
+        let topic = self.topic_by_id(id);
+        let name = topic.name.clone();
+        let others = topic.slots.iter().filter(|slot| slot.broker != broker);
+        let others: SmallVec<[Slot; 8]> = others.cloned().collect();
+        let slots = self.slot_lists.get(&others);
         let topic = self.topic_mut(&name);
-        topic.slots.retain(|slot| slot.broker != broker);
+        topic.slots = slots;
         topic.mappings.retain(|mapping| mapping.owner != broker);
         let gone = topic.slots.is_empty() && topic.mappings.is_empty();
         if gone {

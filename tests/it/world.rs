@@ -7,9 +7,11 @@ use serde_json::Value;
 use waypost::{
     config::{Config, Environment},
     ids::ConnectionId,
-    processor::{Context, KnownBrokers, Outcome, process},
+    processor::{Context, KnownBrokers, Outcome, RouteCache, look_ahead, process},
     protocol::command::RemotingCommand,
-    registry::{Command, Effect, KvTable, Registry, RouteSnapshot, command::PersistTicket},
+    registry::{
+        Command, Effect, KvTable, Registry, RouteSnapshot, command::PersistTicket, query::Route,
+    },
     time::Timestamp,
 };
 
@@ -20,6 +22,7 @@ pub(crate) struct World {
     pub(crate) snapshot: Arc<RouteSnapshot>,
     pub(crate) now: Timestamp,
     known: BTreeMap<ConnectionId, KnownBrokers>,
+    route_cache: RouteCache,
     /// Connections the server asked to close.
     pub(crate) closed: Vec<ConnectionId>,
     /// One-way frames for brokers.
@@ -219,6 +222,7 @@ impl World {
             snapshot,
             now,
             known: BTreeMap::new(),
+            route_cache: RouteCache::default(),
             closed: Vec::new(),
             notices: Vec::new(),
             persists: Vec::new(),
@@ -258,8 +262,10 @@ impl World {
         let frame = ask.frame();
         let request = RemotingCommand::decode(&frame).expect("tests send well-formed frames");
         let connection = conn(connection);
+        let snapshot = Arc::clone(&self.snapshot);
+        let route = look_ahead(std::slice::from_ref(&request), &snapshot)[0];
         let mut out = Vec::new();
-        let outcome = self.execute(connection, &request, &mut out);
+        let outcome = self.execute(connection, &request, route, &mut out);
         if !out.is_empty() {
             self.replies.push((connection, read_reply(&out)));
         }
@@ -269,19 +275,22 @@ impl World {
         }
     }
 
-    /// Processes one request of a connection on its worker.
+    /// Processes one request of a connection on its worker, which may have looked its route up ahead.
     pub(crate) fn execute(
         &mut self,
         connection: ConnectionId,
         request: &RemotingCommand<'_>,
+        route: Option<Route<'_>>,
         out: &mut Vec<u8>,
     ) -> Outcome {
         let mut context = Context {
             snapshot: &self.snapshot,
+            route,
             now: self.now,
             connection,
             peer: "127.0.0.1:1".parse().expect("an address"),
             known_brokers: self.known.entry(connection).or_default(),
+            route_cache: &mut self.route_cache,
             go_away: self.go_away,
         };
         process(request, &mut context, out)

@@ -157,7 +157,7 @@ fn ask_all(questions: &mut [Question], world: &mut World, model: &Model) -> Verd
     {
         let mut reply = Vec::new();
         let command = RemotingCommand::decode(&frame[4..]).expect("a frame of ours");
-        world.execute(conn(ASKER), &command, &mut reply);
+        world.execute(conn(ASKER), &command, None, &mut reply);
         let pair = (reply, model.read_calmly(request, now));
         if right.as_ref() == Some(&pair) {
             continue;

@@ -11,7 +11,7 @@ use waypost::{
     ids::ConnectionId,
     processor::{self, Outcome},
     protocol::command::RemotingCommand,
-    registry::{Command, command::PersistFile},
+    registry::{Command, command::PersistFile, query::Route},
 };
 
 use super::{
@@ -93,12 +93,13 @@ impl Office {
         &mut self,
         from: ConnectionId,
         request: &RemotingCommand<'_>,
+        route: Option<Route<'_>>,
         out: &mut Vec<u8>,
         outstanding: &mut Outstanding,
         carries_brokers: &mut bool,
     ) -> Handled {
         let ticket = usize::try_from(request.opaque).expect("tickets are counted from 0");
-        let outcome = self.world.execute(from, request, out);
+        let outcome = self.world.execute(from, request, route, out);
         let (answer, binding) = self.answer_of_worker(from, ticket, request.version);
         let oneway = self.sent[ticket].oneway;
         let as_expected = match &outcome {

@@ -1,12 +1,14 @@
 //! Both ends of a connection. The server's end is a [`Connection`] that is fed and emptied as `src/server/peer.rs` does it; the
 //! socket between the two holds what has not arrived, and takes no more than it has room for.
 
-use std::{collections::VecDeque, time::Duration};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use waypost::{
-    connection::{Connection, StreamLimits, credit::Outstanding},
+    connection::{Connection, Handled, Handler, StreamLimits, credit::Outstanding},
     ids::ConnectionId,
+    processor::look_ahead,
     protocol::command::RemotingCommand,
+    registry::{RouteSnapshot, query::Routes},
     time::Timestamp,
 };
 
@@ -120,16 +122,20 @@ impl Peer {
             ..
         } = self;
         let now = office.world.now;
-        let handle =
-            |request: &RemotingCommand<'_>, out: &mut Vec<u8>, outstanding: &mut Outstanding| {
-                office.execute(id, request, out, outstanding, carries_brokers)
-            };
+        let snapshot = Arc::clone(&office.world.snapshot);
+        let clerk = Clerk {
+            id,
+            office,
+            snapshot: &snapshot,
+            carries_brokers,
+            routes: Routes::new(),
+        };
         let mut answers = Vec::new();
         let executed = match input {
             Some((bytes, lent)) => {
-                connection.handle_input(bytes, lent, limits, now, &mut answers, handle)
+                connection.handle_input(bytes, lent, limits, now, &mut answers, clerk)
             }
-            None => connection.resume(limits, &mut answers, handle),
+            None => connection.resume(limits, &mut answers, clerk),
         };
         office.verdict()?;
         executed.map_err(|violation| format!("a lawful peer is cut off: {violation}"))?;
@@ -147,11 +153,13 @@ impl Peer {
             }
         } else {
             self.connection.keep_output(answers);
-            let kept = self.connection.output().as_slice();
-            let sent = kept.len().min(self.room);
-            self.inbox.extend(&kept[..sent]);
-            self.room -= sent;
-            self.connection.written(sent, now);
+            while self.room > 0 && !self.connection.output().is_empty() {
+                let next = self.connection.output().as_slice();
+                let sent = next.len().min(self.room);
+                self.inbox.extend(&next[..sent]);
+                self.room -= sent;
+                self.connection.written(sent, now);
+            }
         }
         self.connection.apply_water_marks(limits);
         self.understand(office)
@@ -191,5 +199,34 @@ impl Peer {
     pub(super) fn is_idle(&self) -> bool {
         let nothing_in = self.pipe.is_empty() && self.arrived.is_empty();
         nothing_in && self.connection.output().is_empty() && self.awaits.is_empty()
+    }
+}
+
+/// Takes the requests of one connection, several at a time.
+struct Clerk<'a> {
+    id: ConnectionId,
+    office: &'a mut Office,
+    snapshot: &'a RouteSnapshot,
+    carries_brokers: &'a mut bool,
+    /// Looked up ahead, by the requests' places.
+    routes: Routes<'a>,
+}
+
+impl Handler for Clerk<'_> {
+    fn look_ahead(&mut self, requests: &[RemotingCommand<'_>]) {
+        self.routes = look_ahead(requests, self.snapshot);
+    }
+
+    fn handle(
+        &mut self,
+        place: usize,
+        request: &RemotingCommand<'_>,
+        out: &mut Vec<u8>,
+        outstanding: &mut Outstanding,
+    ) -> Handled {
+        let route = self.routes.get_mut(place).and_then(Option::take);
+        let carries_brokers = &mut *self.carries_brokers;
+        self.office
+            .execute(self.id, request, route, out, outstanding, carries_brokers)
     }
 }
