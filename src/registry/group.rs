@@ -134,6 +134,7 @@ impl Registry {
         );
         self.working.brokers.set(index, None);
         self.groups.remove(index);
+        self.steps.clear();
         self.changed = true;
         tracing::info!(
             "unregisterBroker, remove name from brokerAddrTable OK, {}, and {gone} topics with it",

@@ -5,6 +5,7 @@
     reason = "this is how a test fails"
 )]
 
+mod allocations;
 mod client;
 mod faults;
 mod notifier;

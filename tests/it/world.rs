@@ -118,7 +118,7 @@ impl Ask {
     }
 
     /// The frame after its length word.
-    fn frame(&self) -> Vec<u8> {
+    pub(crate) fn frame(&self) -> Vec<u8> {
         let ext: BTreeMap<_, _> = self.ext.iter().cloned().collect();
         let header = serde_json::json!({"code": self.code, "version": self.version, "flag": self.flag, "opaque": self.opaque, "language": "JAVA", "extFields": ext});
         let header = header.to_string();
@@ -231,6 +231,11 @@ impl World {
             go_away: false,
             replies: Vec::new(),
         }
+    }
+
+    /// The state that readers see.
+    pub(crate) fn snapshot(&self) -> &RouteSnapshot {
+        &self.snapshot
     }
 
     /// Sends a request and waits for its answer.
@@ -368,6 +373,13 @@ impl World {
     /// Drops what a worker knows of a connection.
     pub(crate) fn forget(&mut self, connection: ConnectionId) {
         self.known.remove(&connection);
+    }
+
+    /// Lets time pass without anything being done, as when the whole process is stopped, and then meets what is overdue.
+    pub(crate) fn freeze(&mut self, duration: Duration) {
+        self.now = self.now.after(duration);
+        self.registry.handle_timeout(self.now);
+        self.publish();
     }
 
     /// Lets time pass, with every deadline on the way met.
