@@ -13,5 +13,6 @@ mod parity;
 mod process;
 mod rules;
 mod server;
+mod sim;
 mod tidy;
 mod world;
