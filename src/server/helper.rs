@@ -13,6 +13,7 @@ use smallvec::SmallVec;
 use super::{
     clock::Clock,
     message::{PollWaker, Reply},
+    writer::WorkerDoor,
 };
 use crate::{
     ids::ConnectionId,
@@ -74,12 +75,15 @@ struct Lists {
 impl Helper {
     pub(super) fn new(
         snapshots: Subscriber<RouteSnapshot>,
-        replies: Vec<Sender<Reply, PollWaker>>,
+        workers: &[WorkerDoor<PollWaker>],
         clock: Clock,
     ) -> Self {
         Self {
             snapshots,
-            replies,
+            replies: workers
+                .iter()
+                .map(|worker| worker.replies.clone())
+                .collect(),
             lists: Lists::default(),
             clock,
         }

@@ -8,7 +8,6 @@ use super::{
     answer::Answer,
     model::{Group, Model},
     request::{Name, Request, RouteQuery, Version, data_version},
-    seeds::ZONE_SEES_ACTING_MASTER,
 };
 
 /// The first version that reads strict JSON (spec 1.6).
@@ -245,12 +244,7 @@ fn broker_data(name: Name, group: &Group, addrs: &BTreeMap<i64, Name>) -> Value 
     data
 }
 
-/// By what is shown, an acting master included, if [`ZONE_SEES_ACTING_MASTER`].
+/// By what is shown, an acting master included.
 fn is_in_zone(group: &Group, shown: &BTreeMap<i64, Name>, zone: Name) -> bool {
-    let judged = if ZONE_SEES_ACTING_MASTER {
-        shown
-    } else {
-        &group.addrs
-    };
-    !judged.contains_key(&0) || group.zone.is_some_and(|own| own.eq_ignore_ascii_case(zone))
+    !shown.contains_key(&0) || group.zone.is_some_and(|own| own.eq_ignore_ascii_case(zone))
 }
