@@ -86,7 +86,8 @@ impl Weather {
         *state ^= *state << 13;
         *state ^= *state >> 7;
         *state ^= *state << 17;
-        let [low, high] = [*state as u32 as usize, (*state >> 32) as usize];
+        let half = |bits| usize::try_from(bits & 0xffff_ffff).expect("32 bits");
+        let (low, high) = (half(*state), half(*state >> 32));
         let reach = [1, 8, 100, 2000, usize::MAX, usize::MAX - 1][high % 6];
         if reach == usize::MAX {
             return most;

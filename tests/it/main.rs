@@ -6,6 +6,7 @@
 )]
 
 mod client;
+mod corpus;
 mod faults;
 mod notifier;
 mod parity;
