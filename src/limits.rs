@@ -27,6 +27,25 @@ pub const QUEUE_DATAS_MAX: usize = 65_536;
 /// Commands that one worker may have out at the writer. Its reply mailbox holds that many, so a reply is never refused.
 pub const IN_FLIGHT_MAX: usize = 1024;
 
+/// A registration or the like with a body longer than this is read by the helper: about what is parsed in 30 µs.
+pub const HELPED_BODY_LEN: usize = 16 * 1024;
+
+/// The same for a compressed body, which is a tenth to a thirtieth of what there is to parse.
+pub const HELPED_COMPRESSED_LEN: usize = 2 * 1024;
+
+/// Lists of all topics or brokers with more entries than this are written by the helper: about what is written in 30 µs.
+pub const HELPED_ENTRIES: usize = 500;
+
+/// Jobs that the helper takes before it looks whether it shall stop.
+pub const HELPER_DRAIN_MAX: usize = 64;
+
+/// Bytes written to one connection before the others have their turn.
+pub const WRITTEN_PER_TURN_MAX: usize = 128 * 1024;
+
+/// A scan for silent brokers that comes later than this was not late because of work: the process was stopped. It is also how
+/// long the workers then get to read what brokers sent meanwhile.
+pub const SCAN_LATE_MAX: Duration = Duration::from_secs(2);
+
 /// Commands one connection may have out before it is read no further.
 pub const IN_FLIGHT_PER_CONNECTION_MAX: usize = 64;
 
@@ -85,6 +104,9 @@ pub const ANSWERED_PER_TURN_MAX: usize = 4 * OUTPUT_BATCH_LEN;
 
 /// Answers collected before they are written; about what `READ_SCRATCH_LEN / 4` of route queries are answered with.
 pub const OUTPUT_BATCH_LEN: usize = 128 * 1024;
+
+/// Route queries that are looked up together. More would gain nothing: a core has about as many cache misses under way.
+pub const LOOK_AHEAD_MAX: usize = 16;
 
 /// A frame longer than this needs admission before it is read to its end (spec Q48).
 pub const LARGE_FRAME_LEN: usize = 64 * 1024;

@@ -10,6 +10,7 @@
 //! writer, [`deadlines`].
 
 pub mod admission;
+mod ahead;
 pub mod credit;
 pub mod deadlines;
 pub mod handshake;
@@ -22,7 +23,10 @@ mod tests;
 
 use std::time::Duration;
 
+use bytes::Bytes;
+
 use self::{
+    ahead::{Ahead, Then},
     credit::{Credits, Outstanding},
     handshake::Opening,
     input::Input,
@@ -37,7 +41,6 @@ use crate::{
         code::RequestCode,
         command::{RemotingCommand, ReplyHead, Response},
         encode,
-        frame::{self, Split},
     },
     time::Timestamp,
 };
@@ -62,8 +65,51 @@ pub enum Handled {
     Done,
     /// Its command is out at the writer.
     Submitted,
+    /// It is out at the helper, and nothing behind it is executed until it comes back.
+    GivenAway,
     /// Its command waits for a credit, and the connection with it until [`Connection::submitted`].
     Held,
+}
+
+/// What requests are given to.
+pub trait Handler {
+    /// These requests are the next to be handled, unless they have to wait: a chance to look for what they ask for together.
+    fn look_ahead(&mut self, requests: &[RemotingCommand<'_>]) {
+        _ = requests;
+    }
+
+    /// Handles a request; an answer that is ready is appended to `out`. `place` is the request's place among those of the last
+    /// [`Self::look_ahead`], or 0 if it came alone.
+    fn handle(
+        &mut self,
+        place: usize,
+        request: &RemotingCommand<'_>,
+        out: &mut Vec<u8>,
+        outstanding: &mut Outstanding,
+    ) -> Handled;
+}
+
+impl<F> Handler for F
+where
+    F: FnMut(&RemotingCommand<'_>, &mut Vec<u8>, &mut Outstanding) -> Handled,
+{
+    fn handle(
+        &mut self,
+        _place: usize,
+        request: &RemotingCommand<'_>,
+        out: &mut Vec<u8>,
+        outstanding: &mut Outstanding,
+    ) -> Handled {
+        self(request, out, outstanding)
+    }
+}
+
+/// A closure as a [`Handler`] that takes each request by itself.
+pub fn each<F>(handle: F) -> F
+where
+    F: FnMut(&RemotingCommand<'_>, &mut Vec<u8>, &mut Outstanding) -> Handled,
+{
+    handle
 }
 
 /// Why a connection executes nothing at the moment.
@@ -160,15 +206,15 @@ impl Connection {
         limits: &StreamLimits,
         now: Timestamp,
         out: &mut Vec<u8>,
-        handle: impl FnMut(&RemotingCommand<'_>, &mut Vec<u8>, &mut Outstanding) -> Handled,
+        handler: impl Handler,
     ) -> Result<(), Violation> {
         self.active_at = now;
         if lent < self.input.len() {
             let frame_len = self.unfinished_frame_len().unwrap_or(0);
             self.input.extend(bytes, frame_len);
-            return self.resume(limits, out, handle);
+            return self.resume(limits, out, handler);
         }
-        let executed = self.execute(bytes, limits, out, handle)?;
+        let executed = self.execute(bytes, limits, out, handler)?;
         if executed == bytes.len() {
             self.input = Input::default();
         } else if executed == 0 {
@@ -188,10 +234,10 @@ impl Connection {
         &mut self,
         limits: &StreamLimits,
         out: &mut Vec<u8>,
-        handle: impl FnMut(&RemotingCommand<'_>, &mut Vec<u8>, &mut Outstanding) -> Handled,
+        handler: impl Handler,
     ) -> Result<(), Violation> {
         let mut input = std::mem::take(&mut self.input);
-        let executed = self.execute(input.as_slice(), limits, out, handle)?;
+        let executed = self.execute(input.as_slice(), limits, out, handler)?;
         input.consume(executed);
         self.input = input;
         Ok(())
@@ -203,7 +249,7 @@ impl Connection {
         bytes: &[u8],
         limits: &StreamLimits,
         out: &mut Vec<u8>,
-        mut handle: impl FnMut(&RemotingCommand<'_>, &mut Vec<u8>, &mut Outstanding) -> Handled,
+        mut handler: impl Handler,
     ) -> Result<usize, Violation> {
         if !self.open(bytes)? {
             return Ok(0);
@@ -213,32 +259,56 @@ impl Connection {
             unsent => limits.high_water.saturating_sub(unsent),
         };
         let mut executed = 0;
-        self.stop = loop {
+        let mut ahead = Ahead::new();
+        self.stop = 'stop: loop {
             if self.clogged || out.len() > room {
                 break Stop::Output;
             }
-            let Split::Frame { frame, consumed } =
-                frame::split(&bytes[executed..], limits.frame_len_max)?
-            else {
-                break Stop::Peer;
-            };
-            let request = RemotingCommand::decode(frame)?;
-            // The server waits for no response: it asks its peers one-way only (spec 1.4).
-            if !request.is_response() {
-                if let Some(stop) = self.must_wait(&request) {
-                    break stop;
-                }
-                let (before, answers_len) = (self.outstanding.commands(), out.len());
-                let handled = handle(&request, out, &mut self.outstanding);
-                self.held = handled == Handled::Held;
-                self.barrier |= handled != Handled::Done && is_written_to_disk(request.code);
-                if handled == Handled::Done && before > 0 {
-                    self.deferred.extend(out.drain(answers_len..));
-                }
+            ahead.read(&bytes[executed..], limits.frame_len_max);
+            if ahead.requests.len() > 1 {
+                handler.look_ahead(&ahead.requests);
             }
-            executed += consumed;
+            for (place, (request, len)) in ahead.requests.iter().zip(&ahead.lens).enumerate() {
+                if out.len() > room {
+                    break 'stop Stop::Output;
+                }
+                // The server waits for no response: it asks its peers one-way only (spec 1.4).
+                if !request.is_response() {
+                    if let Some(stop) = self.must_wait(request) {
+                        break 'stop stop;
+                    }
+                    self.execute_one(place, request, out, &mut handler);
+                }
+                executed += len;
+            }
+            match ahead.then {
+                Then::Unread => {}
+                Then::Unfinished => break Stop::Peer,
+                Then::Violation(violation) => return Err(violation),
+            }
         };
         Ok(executed)
+    }
+
+    fn execute_one(
+        &mut self,
+        place: usize,
+        request: &RemotingCommand<'_>,
+        out: &mut Vec<u8>,
+        handler: &mut impl Handler,
+    ) {
+        let (before, answers_len) = (self.outstanding.commands(), out.len());
+        let handled = handler.handle(place, request, out, &mut self.outstanding);
+        self.held = handled == Handled::Held;
+        self.barrier |= match handled {
+            Handled::Done => false,
+            Handled::Submitted => is_written_to_disk(request.code),
+            // What waits for a credit may be given away once it has one.
+            Handled::GivenAway | Handled::Held => true,
+        };
+        if handled == Handled::Done && before > 0 {
+            self.deferred.extend(out.drain(answers_len..));
+        }
     }
 
     /// Decides what the peer speaks; false while it has sent too little to tell.
@@ -291,6 +361,32 @@ impl Connection {
             self.barrier = self.held && self.barrier;
             self.output.extend(&std::mem::take(&mut self.deferred));
         }
+    }
+
+    /// A request that was given away is answered with these pieces.
+    pub fn handle_answer(
+        &mut self,
+        credits: &mut Credits,
+        answer: impl IntoIterator<Item = Bytes>,
+    ) {
+        for piece in answer {
+            if self.outstanding.commands() > 1 {
+                self.deferred.extend_from_slice(&piece);
+            } else {
+                self.output.share(piece);
+            }
+        }
+        self.handle_reply(credits, None);
+    }
+
+    /// A request that was given away came back as a command, which the caller submits, and then says what became of it.
+    pub fn take_back(&mut self, credits: &mut Credits) {
+        credits.give_back(&mut self.outstanding);
+    }
+
+    /// See [`Self::take_back`].
+    pub fn submitted_again(&mut self, handled: Handled) {
+        self.held = handled == Handled::Held;
     }
 
     /// Bytes to write before any others.

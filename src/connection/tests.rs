@@ -85,7 +85,7 @@ impl World {
             limits,
             *now,
             answers,
-            |request, out, outstanding| {
+            each(|request, out, outstanding| {
                 execute(
                     request,
                     out,
@@ -95,7 +95,7 @@ impl World {
                     out_at_writer,
                     *answer_len,
                 )
-            },
+            }),
         )
     }
 
@@ -111,17 +111,21 @@ impl World {
             ..
         } = self;
         connection
-            .resume(limits, answers, |request, out, outstanding| {
-                execute(
-                    request,
-                    out,
-                    outstanding,
-                    credits,
-                    executed,
-                    out_at_writer,
-                    *answer_len,
-                )
-            })
+            .resume(
+                limits,
+                answers,
+                each(|request, out, outstanding| {
+                    execute(
+                        request,
+                        out,
+                        outstanding,
+                        credits,
+                        executed,
+                        out_at_writer,
+                        *answer_len,
+                    )
+                }),
+            )
             .unwrap();
     }
 

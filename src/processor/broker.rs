@@ -2,7 +2,9 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use super::{Context, Outcome, answer, answer_body, boolean, long, reply_to, system_error, text};
+use super::{
+    Context, Outcome, answer, answer_body, answer_with, boolean, long, reply_to, system_error, text,
+};
 use crate::{
     limits::NAME_LEN_MAX,
     protocol::{
@@ -191,14 +193,14 @@ pub(super) fn query_data_version(
         .map(|live| live.data_version);
     let binding = refresh(request, context, cluster, addr);
     let changed = ours.is_none() || ours != theirs;
-    let mut body = Vec::new();
-    if let Some(ours) = ours {
-        ours.write(&mut body);
-    }
-    let response = Response::success()
-        .with_ext("changed", if changed { "true" } else { "false" })
-        .with_body(body);
-    and_bind(answer(request, out, &response), binding)
+    let changed = if changed { "true" } else { "false" };
+    let ext: &[_] = &[("changed", changed)];
+    let answered = answer_with(request, out, Some(ext), |out| {
+        if let Some(ours) = ours {
+            ours.write(out);
+        }
+    });
+    and_bind(answered, binding)
 }
 
 /// What a heartbeat is looked up by (spec 2.5).

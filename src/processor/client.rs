@@ -3,7 +3,7 @@
 use super::{Context, Outcome, answer, answer_body, boolean, system_error, zone};
 use crate::{
     protocol::{
-        code::{ResponseCode, version},
+        code::{RequestCode, ResponseCode, version},
         command::{RemotingCommand, Response},
         fastjson::Dialect,
     },
@@ -12,7 +12,7 @@ use crate::{
 
 pub(super) fn get_route_info(
     request: &RemotingCommand<'_>,
-    context: &Context<'_>,
+    context: &mut Context<'_>,
     out: &mut Vec<u8>,
 ) -> Outcome {
     let settings = context.snapshot.settings();
@@ -22,7 +22,8 @@ pub(super) fn get_route_info(
         return answer(request, out, &system_error("name server not ready"));
     }
     let topic = request.ext.get("topic");
-    let Some(route) = topic.and_then(|topic| context.snapshot.route(topic)) else {
+    let found = || topic.and_then(|topic| context.snapshot.route(topic));
+    let Some(route) = context.route.or_else(found) else {
         // A server that is being left must not tell anyone that a topic does not exist (fault D2).
         let response = if context.go_away {
             system_error("name server is shutting down")
@@ -35,7 +36,17 @@ pub(super) fn get_route_info(
         dialect: dialect(request),
         zone: zone::wanted(request),
     };
-    answer_body(request, out, |out| route.write(view, out))
+    answer_body(request, out, |out| {
+        context.route_cache.write(&route, view, out)
+    })
+}
+
+/// The topic whose route a request asks for, if it does.
+pub(super) fn route_topic<'a>(request: &'a RemotingCommand<'_>) -> Option<&'a str> {
+    if request.code != RequestCode::GetRouteInfoByTopic as i32 {
+        return None;
+    }
+    request.ext.get("topic")
 }
 
 /// Peers from 4.9.4 on, and those that ask for it, get standard JSON (spec 2.7 step 4, fault H1).

@@ -3,11 +3,13 @@
 mod admin;
 mod broker;
 mod client;
+mod route_cache;
 mod zone;
 
 use std::{net::SocketAddr, sync::Arc};
 
 use admin::UnitFlags;
+pub use route_cache::RouteCache;
 use smallvec::SmallVec;
 
 use crate::{
@@ -18,7 +20,11 @@ use crate::{
         command::{RemotingCommand, Response},
         encode,
     },
-    registry::{Command, RouteSnapshot, command::ReplyTo},
+    registry::{
+        Command, RouteSnapshot,
+        command::ReplyTo,
+        query::{Route, Routes},
+    },
     time::Timestamp,
 };
 
@@ -27,6 +33,8 @@ use crate::{
 pub struct Context<'a> {
     /// The state to answer from: one for the whole request.
     pub snapshot: &'a RouteSnapshot,
+    /// The request's route, if it was looked up ahead and found.
+    pub route: Option<Route<'a>>,
     /// The moment of this turn.
     pub now: Timestamp,
     /// Where the request came from.
@@ -35,6 +43,8 @@ pub struct Context<'a> {
     pub peer: SocketAddr,
     /// What this connection has been bound to already.
     pub known_brokers: &'a mut KnownBrokers,
+    /// Encoded routes at hand, shared by the connections of a worker.
+    pub route_cache: &'a mut RouteCache,
     /// Whether the server is leaving and says so (spec 1.8).
     pub go_away: bool,
 }
@@ -127,6 +137,56 @@ pub fn process(
     }
 }
 
+/// Looks for the routes that several requests ask for together: what was found is to be given back as [`Context::route`].
+#[must_use]
+pub fn look_ahead<'s>(requests: &[RemotingCommand<'_>], snapshot: &'s RouteSnapshot) -> Routes<'s> {
+    snapshot.routes(requests.iter().map(client::route_topic))
+}
+
+/// Whether executing a request takes so long that other connections should not wait for it.
+#[must_use]
+pub fn is_heavy(request: &RemotingCommand<'_>, snapshot: &RouteSnapshot) -> bool {
+    let Some(code) = RequestCode::from_i32(request.code) else {
+        return false;
+    };
+    match code {
+        RequestCode::RegisterBroker | RequestCode::RegisterTopicInNamesrv => {
+            let compressed = boolean(request, "compressed").unwrap_or(false);
+            let len_max = if compressed {
+                limits::HELPED_COMPRESSED_LEN
+            } else {
+                limits::HELPED_BODY_LEN
+            };
+            request.body.len() > len_max
+        }
+        RequestCode::GetTopicsByCluster => snapshot.counts().0 > limits::HELPED_ENTRIES,
+        RequestCode::GetKvListByNamespace => request
+            .ext
+            .get("namespace")
+            .and_then(|namespace| snapshot.kv_list(namespace))
+            .is_some_and(|body| body.len() > limits::HELPED_BODY_LEN),
+        code if is_list_of_all(code) => {
+            let (topics, groups, _) = snapshot.counts();
+            topics.max(groups) > limits::HELPED_ENTRIES
+        }
+        _ => false,
+    }
+}
+
+/// Whether the answer is the same for all who ask while nothing changes, and long.
+#[must_use]
+pub fn is_list_of_all(code: RequestCode) -> bool {
+    const LISTS: [RequestCode; 6] = [
+        RequestCode::GetBrokerClusterInfo,
+        RequestCode::GetAllTopicListFromNameServer,
+        RequestCode::GetSystemTopicListFromNs,
+        RequestCode::GetUnitTopicList,
+        RequestCode::GetHasUnitSubTopicList,
+        RequestCode::GetHasUnitSubUnunitTopicList,
+    ];
+    LISTS.contains(&code)
+}
+
 /// Whether a connection that sends this may from then on carry a broker, so that the writer must learn of its end.
 #[must_use]
 pub fn marks_connection(command: &Command) -> bool {
@@ -147,11 +207,21 @@ fn answer_body(
     out: &mut Vec<u8>,
     write: impl FnOnce(&mut Vec<u8>),
 ) -> Outcome {
+    answer_with(request, out, None, write)
+}
+
+/// The same with ext fields.
+fn answer_with(
+    request: &RemotingCommand<'_>,
+    out: &mut Vec<u8>,
+    ext: Option<&[(&str, &str)]>,
+    write: impl FnOnce(&mut Vec<u8>),
+) -> Outcome {
     if request.is_oneway() {
         return Outcome::Silent;
     }
-    let frame =
-        encode::begin_response(out, request.reply_head(), ResponseCode::Success, None, None);
+    let (head, code) = (request.reply_head(), ResponseCode::Success);
+    let frame = encode::begin_response(out, head, code, None, ext);
     write(out);
     frame.finish(out);
     Outcome::Answered

@@ -25,7 +25,7 @@ pub const FLAG_ONEWAY: i32 = 2;
 /// A decoded frame that borrows from the bytes it was read from.
 ///
 /// What the original reads and then never looks at (language, remark, `serializeTypeCurrentRPC`) is checked and dropped.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct RemotingCommand<'a> {
     /// Request code, or result code of a response.
     pub code: i32,
@@ -41,6 +41,8 @@ pub struct RemotingCommand<'a> {
     pub body: &'a [u8],
     /// How the header was encoded: the answer mirrors it (spec 1.7, Q1).
     pub serialize_type: SerializeType,
+    /// All of it, as it was decoded: for whoever has it decoded elsewhere.
+    pub frame: &'a [u8],
 }
 
 impl RemotingCommand<'_> {

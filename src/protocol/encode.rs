@@ -38,7 +38,12 @@ pub struct OpenFrame {
 impl OpenFrame {
     /// Ends the frame where `out` ends: everything appended since is its body.
     pub fn finish(self, out: &mut [u8]) {
-        let len = out.len() - self.start - size_of::<u32>();
+        self.finish_before(out, 0);
+    }
+
+    /// Ends a frame whose body goes on for `more` bytes behind `out`.
+    pub fn finish_before(self, out: &mut [u8], more: usize) {
+        let len = out.len() + more - self.start - size_of::<u32>();
         // No peer takes a frame above 16 MiB, so beyond 32 bits any refused length is as good as the true one.
         let len = i32::try_from(len).unwrap_or(i32::MAX);
         out[self.start..][..size_of::<u32>()].copy_from_slice(&len.to_be_bytes());

@@ -19,6 +19,14 @@ pub(super) const PREFIX_LEN: usize = 4;
 /// The largest header length that 24 bits express.
 pub(super) const HEADER_LEN_MAX: usize = 0xff_ffff;
 
+/// Where the body of a whole frame with its length word begins.
+#[must_use]
+pub fn body_at(frame: &[u8]) -> Option<usize> {
+    let prefix = frame.get(LENGTH_LEN..)?.first_chunk::<PREFIX_LEN>()?;
+    let (_, header_len) = read_prefix(*prefix, frame.len() - LENGTH_LEN).ok()?;
+    Some(LENGTH_LEN + PREFIX_LEN + header_len)
+}
+
 /// What the front of a byte stream holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Split<'a> {

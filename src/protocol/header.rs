@@ -65,6 +65,17 @@ impl<'a> RemotingCommand<'a> {
     /// # Errors
     /// When the header is malformed or reaches beyond the frame.
     pub fn decode(frame: &'a [u8]) -> Result<Self, DecodeError> {
+        let mut command = Self::default();
+        command.read(frame)?;
+        Ok(command)
+    }
+
+    /// The same in place: the ext fields lie in the command itself, some 600 bytes that nobody has to move. `self` must be as
+    /// [`Default`] makes it.
+    ///
+    /// # Errors
+    /// As for [`Self::decode`]; what `self` holds is then of no meaning.
+    pub fn read(&mut self, frame: &'a [u8]) -> Result<(), DecodeError> {
         let Some((prefix, rest)) = frame.split_first_chunk::<PREFIX_LEN>() else {
             return Err(DecodeError::Frame(FrameError::TooShort {
                 len: i32::try_from(frame.len()).unwrap_or(i32::MAX),
@@ -74,22 +85,14 @@ impl<'a> RemotingCommand<'a> {
         let (serialize_type, header_len) = read_prefix(*prefix, frame.len())?;
         // The body starts where the header is said to end, not where its parsing stopped (Q41).
         let (header, body) = rest.split_at(header_len);
-        let mut command = Self {
-            code: 0,
-            version: 0,
-            opaque: 0,
-            flag: 0,
-            ext: ExtFields::default(),
-            body,
-            serialize_type,
-        };
-        // Filled in place: the ext fields lie in the command itself, some 600 bytes that no codec has to move.
+        (self.serialize_type, self.body) = (serialize_type, body);
+        self.frame = frame;
         match serialize_type {
-            SerializeType::Json if header_scan::scan(header, &mut command) => {}
-            SerializeType::Json => header_json::decode(header, &mut command)?,
-            SerializeType::RocketMq => header_rocketmq::decode(header, &mut command)?,
+            SerializeType::Json if header_scan::scan(header, self) => {}
+            SerializeType::Json => header_json::decode(header, self)?,
+            SerializeType::RocketMq => header_rocketmq::decode(header, self)?,
         }
-        Ok(command)
+        Ok(())
     }
 }
 

@@ -39,16 +39,39 @@ impl<'a> Scan<'a> {
         let mut has_ext = false;
         self.expect(b'{')?;
         loop {
-            let key = self.string()?;
-            self.expect(b':')?;
-            match key {
-                "code" => read.code = self.number()?,
-                "version" => read.version = self.number()?,
-                "opaque" => read.opaque = self.number()?,
-                "flag" => read.flag = self.number()?,
-                "language" | "remark" | "serializeTypeCurrentRPC" => _ = self.string()?,
+            // One comparison a member: the letter behind the quote decides which name it can be.
+            match self.bytes().get(1)? {
+                b'c' => {
+                    self.literal(b"\"code\":")?;
+                    read.code = self.number()?;
+                }
+                b'v' => {
+                    self.literal(b"\"version\":")?;
+                    read.version = self.number()?;
+                }
+                b'o' => {
+                    self.literal(b"\"opaque\":")?;
+                    read.opaque = self.number()?;
+                }
+                b'f' => {
+                    self.literal(b"\"flag\":")?;
+                    read.flag = self.number()?;
+                }
+                b'l' => {
+                    self.literal(b"\"language\":")?;
+                    self.string()?;
+                }
+                b'r' => {
+                    self.literal(b"\"remark\":")?;
+                    self.string()?;
+                }
+                b's' => {
+                    self.literal(b"\"serializeTypeCurrentRPC\":")?;
+                    self.string()?;
+                }
                 // Of a repeated map the last counts as a whole; nobody repeats it.
-                "extFields" if !has_ext => {
+                b'e' if !has_ext => {
+                    self.literal(b"\"extFields\":")?;
                     has_ext = true;
                     self.ext_fields(&mut read.ext)?;
                 }
@@ -62,7 +85,7 @@ impl<'a> Scan<'a> {
 
     fn ext_fields(&mut self, ext: &mut ExtFields<'a>) -> Option<()> {
         self.expect(b'{')?;
-        if self.peek() == Some(b'}') {
+        if self.bytes().first() == Some(&b'}') {
             self.at += 1;
             return Some(());
         }
@@ -78,17 +101,23 @@ impl<'a> Scan<'a> {
         None
     }
 
-    fn peek(&self) -> Option<u8> {
-        self.text.as_bytes().get(self.at).copied()
+    /// What is still to be read.
+    fn bytes(&self) -> &'a [u8] {
+        &self.text.as_bytes()[self.at..]
     }
 
     fn expect(&mut self, byte: u8) -> Option<()> {
-        (self.peek()? == byte).then(|| self.at += 1)
+        (*self.bytes().first()? == byte).then(|| self.at += 1)
+    }
+
+    /// Of constant length, so that comparing is a few machine words.
+    fn literal<const LEN: usize>(&mut self, literal: &[u8; LEN]) -> Option<()> {
+        (self.bytes().first_chunk::<LEN>()? == literal).then(|| self.at += LEN)
     }
 
     /// Whether another member follows; the comma or the bracket is read.
     fn goes_on(&mut self) -> Option<bool> {
-        let byte = self.peek()?;
+        let byte = *self.bytes().first()?;
         self.at += 1;
         match byte {
             b',' => Some(true),
@@ -97,43 +126,68 @@ impl<'a> Scan<'a> {
         }
     }
 
+    #[inline]
     fn string(&mut self) -> Option<&'a str> {
         self.expect(b'"')?;
-        let rest = &self.text.as_bytes()[self.at..];
-        let len = rest
-            .iter()
-            .position(|byte| matches!(byte, b'"' | b'\\' | 0..=0x1F))?;
-        if rest[len] != b'"' {
-            return None;
-        }
+        let len = plain_len(self.bytes());
         let string = self.text.get(self.at..self.at + len)?;
-        self.at += len + 1;
+        self.at += len;
+        self.expect(b'"')?;
         Some(string)
     }
 
     /// A decimal number that cannot leave 32 bits, as Java writes it: no blanks, no plus, no leading zero.
+    #[inline]
     fn number(&mut self) -> Option<i32> {
-        let negative = self.peek()? == b'-';
+        let negative = *self.bytes().first()? == b'-';
         self.at += usize::from(negative);
-        let digits = &self.text.as_bytes()[self.at..];
-        let len = digits
-            .iter()
-            .take_while(|byte| byte.is_ascii_digit())
-            .count();
-        if len == 0 || len > 9 || (digits[0] == b'0' && (len > 1 || negative)) {
+        let digits = self.bytes();
+        let (mut value, mut len) = (0_i32, 0);
+        while let Some(digit) = digits.get(len).filter(|byte| byte.is_ascii_digit()) {
+            if len == 9 {
+                return None;
+            }
+            value = value * 10 + i32::from(digit - b'0');
+            len += 1;
+        }
+        if len == 0 || (digits[0] == b'0' && (len > 1 || negative)) {
             return None;
         }
         self.at += len;
-        let value = digits[..len]
-            .iter()
-            .fold(0, |value, digit| value * 10 + i32::from(digit - b'0'));
         Some(if negative { -value } else { value })
     }
 
     /// The C++ client ends its header with a line feed.
     fn is_at_end(&self) -> bool {
-        matches!(&self.text.as_bytes()[self.at..], [] | [b'\n'])
+        matches!(self.bytes(), [] | [b'\n'])
     }
+}
+
+/// How many bytes come before the first quote, backslash or control character; eight at a time, since the texts of a header
+/// are most of it.
+#[inline]
+fn plain_len(bytes: &[u8]) -> usize {
+    const ONES: u64 = u64::from_ne_bytes([0x01; 8]);
+    const HIGH_BITS: u64 = u64::from_ne_bytes([0x80; 8]);
+    const QUOTES: u64 = u64::from_ne_bytes([b'"'; 8]);
+    const BACKSLASHES: u64 = u64::from_ne_bytes([b'\\'; 8]);
+    const BLANKS: u64 = u64::from_ne_bytes([b' '; 8]);
+    let (words, rest) = bytes.as_chunks::<8>();
+    for (index, word) in words.iter().enumerate() {
+        let word = u64::from_le_bytes(*word);
+        // Sets the high bit of each byte that is zero in a difference, or below a blank. A borrow can set further ones, but only
+        // above a true one, and the lowest is what counts.
+        let zero = |difference: u64| difference.wrapping_sub(ONES) & !difference;
+        let found =
+            (zero(word ^ QUOTES) | zero(word ^ BACKSLASHES)) | (word.wrapping_sub(BLANKS) & !word);
+        let found = found & HIGH_BITS;
+        if found != 0 {
+            return index * 8 + found.trailing_zeros() as usize / 8;
+        }
+    }
+    let ends = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..=0x1F);
+    let tail = rest.iter().position(ends).unwrap_or(rest.len());
+    bytes.len() - rest.len() + tail
 }
 
 #[cfg(test)]
@@ -141,19 +195,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::protocol::{command::SerializeType, header_json};
-
-    fn empty<'a>() -> RemotingCommand<'a> {
-        RemotingCommand {
-            code: 0,
-            version: 0,
-            opaque: 0,
-            flag: 0,
-            ext: ExtFields::default(),
-            body: &[],
-            serialize_type: SerializeType::Json,
-        }
-    }
+    use crate::protocol::header_json;
 
     const USUAL: &str = r#"{"code":105,"extFields":{"topic":"TopicTest","e":""},"flag":0,"language":"JAVA","opaque":7,"remark":"","serializeTypeCurrentRPC":"JSON","version":479}"#;
 
@@ -162,9 +204,12 @@ mod tests {
         let go = r#"{"code":105,"language":"GO","version":317,"opaque":1,"flag":0,"remark":"","extFields":{"topic":"t"}}"#;
         let cpp = "{\"code\":105,\"extFields\":{\"AccessKey\":\"\",\"topic\":\"t\"},\"flag\":0,\"language\":\"CPP\",\"opaque\":1,\"version\":333}\n";
         for header in [USUAL, go, cpp, r#"{"code":-1}"#, r#"{"extFields":{}}"#] {
-            assert!(scan(header.as_bytes(), &mut empty()), "{header}");
+            assert!(
+                scan(header.as_bytes(), &mut RemotingCommand::default()),
+                "{header}"
+            );
         }
-        let mut read = empty();
+        let mut read = RemotingCommand::default();
         assert!(scan(USUAL.as_bytes(), &mut read));
         assert_eq!((read.code, read.opaque, read.version), (105, 7, 479));
         assert_eq!(read.ext.get("topic"), Some("TopicTest"));
@@ -187,13 +232,19 @@ mod tests {
             "{}",
             "",
         ] {
-            let mut read = empty();
+            let mut read = RemotingCommand::default();
             assert!(!scan(header.as_bytes(), &mut read), "{header}");
-            assert_eq!(read, empty(), "{header}");
+            assert_eq!(read, RemotingCommand::default(), "{header}");
         }
     }
 
     proptest! {
+        #[test]
+        fn a_text_ends_at_its_first_special_byte(bytes in prop::collection::vec(prop_oneof![any::<u8>(), Just(b'"'), Just(b'\\'), Just(0x1f), Just(b' '), Just(0x80)], 0..40)) {
+            let special = |byte: &u8| *byte < b' ' || *byte == b'"' || *byte == b'\\';
+            prop_assert_eq!(plain_len(&bytes), bytes.iter().position(special).unwrap_or(bytes.len()));
+        }
+
         #[test]
         fn where_it_speaks_it_says_what_the_lenient_reader_says(
             edits in prop::collection::vec((any::<prop::sample::Index>(), prop_oneof!["[0-9\"{},:a-z\\\\ -]", "[\u{0}-\u{20}é]"], 0..3_u8), 0..5),
@@ -208,13 +259,13 @@ mod tests {
                 }
             }
             let header: String = header.into_iter().collect();
-            let (mut scanned, mut read) = (empty(), empty());
+            let (mut scanned, mut read) = (RemotingCommand::default(), RemotingCommand::default());
             if scan(header.as_bytes(), &mut scanned) {
                 let decoded = header_json::decode(header.as_bytes(), &mut read);
                 prop_assert_eq!(decoded, Ok(()), "{}", header);
                 prop_assert_eq!(scanned, read, "{}", header);
             } else {
-                prop_assert_eq!(scanned, empty());
+                prop_assert_eq!(scanned, RemotingCommand::default());
             }
         }
     }

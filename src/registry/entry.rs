@@ -1,7 +1,12 @@
 //! What the tables of a snapshot hold. Each entry carries its pieces of the answers ready encoded, so that a reader only
 //! concatenates: a broker's change of address encodes one piece and not the routes of all its topics.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    hash::{Hash, Hasher},
+    sync::Arc,
+    time::Duration,
+};
 
 use smallvec::SmallVec;
 
@@ -65,7 +70,7 @@ pub(crate) struct TopicEntry {
     pub(crate) name: TopicName,
     pub(crate) id: TopicId,
     /// By broker name, ascending.
-    pub(crate) slots: SmallVec<[Slot; 2]>,
+    pub(crate) slots: SlotList,
     /// Static-topic mappings by the broker name they are shown under, ascending; usually none.
     pub(crate) mappings: Vec<Mapping>,
 }
@@ -78,6 +83,9 @@ impl TopicEntry {
     }
 }
 
+/// The brokers of a topic with their queues; topics with the same share one list.
+pub(crate) type SlotList = Arc<[Slot]>;
+
 /// One broker's queues of a topic.
 #[derive(Debug, Clone)]
 pub(crate) struct Slot {
@@ -85,35 +93,53 @@ pub(crate) struct Slot {
     pub(crate) queues: Arc<QueueShape>,
 }
 
-/// Queue data; topics of the same broker with the same numbers share it.
+/// Queue data is shared by its group, so the same numbers of the same broker are the same object.
+impl PartialEq for Slot {
+    fn eq(&self, other: &Self) -> bool {
+        self.broker == other.broker && Arc::ptr_eq(&self.queues, &other.queues)
+    }
+}
+
+impl Eq for Slot {}
+
+impl Hash for Slot {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.broker.hash(state);
+        Arc::as_ptr(&self.queues).hash(state);
+    }
+}
+
+/// Queue data of one broker; its topics with the same numbers share it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct QueueShape {
     /// As the broker declared it.
     pub(crate) declared: QueueSettings,
     /// What readers are shown: the declared permission unless an operator or the loss of a master changed it.
     pub(crate) perm: i32,
-    /// `QueueData` (spec 2.2) from the permission on, alike in both dialects. What comes before it is the broker's
-    /// [`BrokerTexts::queue_data`].
-    pub(crate) text: Box<[u8]>,
+    /// `QueueData` (spec 2.2), the broker's name in it.
+    pub(crate) text: Dialects,
 }
 
 impl QueueShape {
-    pub(crate) fn new(declared: QueueSettings, perm: i32) -> Self {
-        let mut text = Vec::new();
-        for (label, number) in [
-            (&b"\"perm\":"[..], perm),
-            (b",\"readQueueNums\":", declared.read_queue_nums),
-            (b",\"topicSysFlag\":", declared.topic_sys_flag),
-            (b",\"writeQueueNums\":", declared.write_queue_nums),
-        ] {
-            text.extend_from_slice(label);
-            fastjson::write_i64(&mut text, i64::from(number), Dialect::Plain);
-        }
-        text.push(b'}');
+    pub(crate) fn new(broker_name: &str, declared: QueueSettings, perm: i32) -> Self {
+        let text = Dialects::encode(|out, dialect| {
+            out.extend_from_slice(b"{\"brokerName\":");
+            fastjson::write_string(out, broker_name, dialect);
+            for (label, number) in [
+                (&b",\"perm\":"[..], perm),
+                (b",\"readQueueNums\":", declared.read_queue_nums),
+                (b",\"topicSysFlag\":", declared.topic_sys_flag),
+                (b",\"writeQueueNums\":", declared.write_queue_nums),
+            ] {
+                out.extend_from_slice(label);
+                fastjson::write_i64(out, i64::from(number), dialect);
+            }
+            out.push(b'}');
+        });
         Self {
             declared,
             perm,
-            text: text.into_boxed_slice(),
+            text,
         }
     }
 
@@ -184,8 +210,6 @@ pub(crate) struct BrokerTexts {
     pub(crate) data: Dialects,
     /// The same with the smallest id shown as 0; present while a slave may act as master (spec 3.8 step 5).
     pub(crate) acting: Option<Dialects>,
-    /// `{"brokerName":"…",`, the start of each of the broker's queue data.
-    pub(crate) queue_data: Dialects,
     /// Members of `filterServerTable`, comma-separated; empty when there are none.
     pub(crate) filter_servers: Dialects,
 }
@@ -234,11 +258,6 @@ impl BrokerEntry {
             acting: self
                 .acting_id()
                 .map(|id| Dialects::encode(|out, dialect| self.write_data(out, dialect, Some(id)))),
-            queue_data: Dialects::encode(|out, dialect| {
-                out.extend_from_slice(b"{\"brokerName\":");
-                fastjson::write_string(out, &self.name, dialect);
-                out.push(b',');
-            }),
             filter_servers: Dialects::encode(|out, dialect| {
                 self.write_filter_servers(out, dialect)
             }),

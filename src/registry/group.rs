@@ -8,6 +8,7 @@ use std::{
 use super::{
     Registry,
     entry::{BrokerEntry, BrokerIndex, BrokerTexts, QueueShape, TopicId},
+    intern::SweepPace,
 };
 use crate::protocol::body::QueueSettings;
 
@@ -24,12 +25,8 @@ pub(super) struct GroupState {
     pub(super) topics: BTreeSet<TopicId>,
     /// Queue data in use, so that topics with the same numbers share one encoded text.
     shapes: HashMap<(QueueSettings, i32), Arc<QueueShape>>,
-    /// How many shapes there were after the last sweep for unused ones.
-    shapes_swept: usize,
+    shapes_pace: SweepPace,
 }
-
-/// Below this many shapes a group's unused ones are not looked for.
-const SHAPES_SWEEP_MIN: usize = 64;
 
 impl GroupStates {
     fn create(&mut self) -> BrokerIndex {
@@ -58,17 +55,20 @@ impl GroupStates {
 
 impl GroupState {
     /// The shared queue data with these numbers.
-    ///
-    /// Unused ones are looked for when there are twice as many as last time, so that they cost each insertion a constant.
-    pub(super) fn shape(&mut self, declared: QueueSettings, perm: i32) -> Arc<QueueShape> {
+    pub(super) fn shape(
+        &mut self,
+        broker_name: &str,
+        declared: QueueSettings,
+        perm: i32,
+    ) -> Arc<QueueShape> {
         if let Some(shape) = self.shapes.get(&(declared, perm)) {
             return Arc::clone(shape);
         }
-        if self.shapes.len() >= SHAPES_SWEEP_MIN.max(2 * self.shapes_swept) {
+        if self.shapes_pace.is_due(self.shapes.len()) {
             self.shapes.retain(|_, shape| Arc::strong_count(shape) > 1);
-            self.shapes_swept = self.shapes.len();
+            self.shapes_pace.swept(self.shapes.len());
         }
-        let shape = Arc::new(QueueShape::new(declared, perm));
+        let shape = Arc::new(QueueShape::new(broker_name, declared, perm));
         self.shapes.insert((declared, perm), Arc::clone(&shape));
         shape
     }
@@ -134,6 +134,7 @@ impl Registry {
         );
         self.working.brokers.set(index, None);
         self.groups.remove(index);
+        self.steps.clear();
         self.changed = true;
         tracing::info!(
             "unregisterBroker, remove name from brokerAddrTable OK, {}, and {gone} topics with it",
@@ -157,28 +158,32 @@ mod tests {
     fn looking_up_a_shape_sweeps_nothing_and_a_sweep_waits_until_there_are_twice_as_many() {
         let mut group = GroupState::default();
         let mut held: Vec<_> = (0..64)
-            .map(|perm| group.shape(numbered(perm), perm))
+            .map(|perm| group.shape("a", numbered(perm), perm))
             .collect();
         held.pop();
         for perm in 0..63 {
-            group.shape(numbered(perm), perm);
+            group.shape("a", numbered(perm), perm);
         }
         assert_eq!(
             group.shapes.len(),
             64,
             "a hit is no reason to look for unused ones"
         );
-        held.push(group.shape(numbered(64), 64));
-        assert_eq!((group.shapes.len(), group.shapes_swept), (64, 63));
+        held.push(group.shape("a", numbered(64), 64));
+        assert_eq!(
+            group.shapes.len(),
+            64,
+            "one was unused and had to go before the new one came"
+        );
         for perm in 65..127 {
-            group.shape(numbered(perm), perm);
+            group.shape("a", numbered(perm), perm);
         }
         assert_eq!(
             group.shapes.len(),
             126,
             "none of these is held, and none is looked for yet"
         );
-        group.shape(numbered(127), 127);
+        group.shape("a", numbered(127), 127);
         assert_eq!(group.shapes.len(), 65);
     }
 }

@@ -19,10 +19,24 @@ impl Registry {
 
     /// Expires silent brokers: those not heard of for longer than their timeout, `scanNotActiveBroker` of the original.
     /// Each is judged by its timestamp at this moment, so a heartbeat that came just in time counts (fault A11).
+    ///
+    /// A scan that comes very late tells of a pause of the whole process (a stopped virtual machine, a debugger): nobody could be
+    /// heard meanwhile, and what brokers sent waits unread. So it is put off once, while the workers read.
     pub fn handle_timeout(&mut self, now: Timestamp) {
-        if self.next_scan_at.is_none_or(|at| now < at) {
+        let Some(due) = self.next_scan_at.filter(|at| *at <= now) else {
+            return;
+        };
+        let paused = due.after(limits::SCAN_LATE_MAX) < now;
+        if paused && !self.scan_put_off {
+            tracing::warn!(
+                "nothing was done for {} ms: brokers get time to be heard before the silent ones are dropped",
+                now.since(due).as_millis()
+            );
+            self.scan_put_off = true;
+            self.next_scan_at = Some(now.after(limits::SCAN_LATE_MAX));
             return;
         }
+        self.scan_put_off = false;
         if self.draining {
             self.next_scan_at = None;
             return;

@@ -16,6 +16,7 @@ mod departure;
 pub mod effect;
 mod entry;
 mod group;
+mod intern;
 mod kv_config;
 mod liveness;
 mod notify;
@@ -48,12 +49,16 @@ pub struct Registry {
     effects: Vec<Effect>,
     groups: group::GroupStates,
     topic_ids: topic::TopicIds,
+    slot_lists: intern::SlotLists,
+    steps: topic::Steps,
     /// Which connections each live address lives by: the one that registered it and those that heartbeat for it.
     bound: HashMap<Arc<str>, liveness::Bound>,
     /// The same from the other end.
     connections: HashMap<ConnectionId, BTreeSet<Arc<str>>>,
     last_generation: u64,
     next_scan_at: Option<Timestamp>,
+    /// The scan to come has been put off already.
+    scan_put_off: bool,
     notices: notify::Notices,
     kv: kv_config::KvWriter,
     config: config_update::ConfigWriter,
@@ -84,10 +89,13 @@ impl Registry {
             effects: Vec::new(),
             groups: group::GroupStates::default(),
             topic_ids: topic::TopicIds::default(),
+            slot_lists: intern::SlotLists::default(),
+            steps: topic::Steps::default(),
             bound: HashMap::new(),
             connections: HashMap::new(),
             last_generation: 0,
             next_scan_at: None,
+            scan_put_off: false,
             notices: notify::Notices::default(),
             kv: kv_config::KvWriter::default(),
             config: config_update::ConfigWriter::default(),
@@ -128,6 +136,7 @@ impl Registry {
         self.start_kv_persist();
         self.start_config_persist();
         let snapshot = self.changed.then(|| {
+            self.steps.clear();
             self.working.version += 1;
             self.changed = false;
             Arc::new(self.working.clone())

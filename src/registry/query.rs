@@ -2,15 +2,23 @@
 
 use std::collections::BTreeSet;
 
+use smallvec::SmallVec;
+
 use super::{
     RouteSnapshot,
     entry::{BrokerEntry, Slot, TopicEntry, separate},
     kv_config::ORDER_TOPIC_CONFIG,
+    snapshot::BrokerList,
 };
-use crate::protocol::{
-    body,
-    fastjson::{self, Dialect},
+use crate::{
+    limits::LOOK_AHEAD_MAX,
+    protocol::{
+        body,
+        fastjson::{self, Dialect},
+    },
 };
+
+pub(crate) use super::entry::SlotList;
 
 /// Topics through which brokers read the true membership of their group: never rewritten (spec 3.8 step 5).
 const SYNC_BROKER_MEMBER_PREFIX: &[u8] = b"rmq_sys_SYNC_BROKER_MEMBER_";
@@ -36,14 +44,35 @@ pub struct Route<'a> {
     topic: &'a TopicEntry,
 }
 
+/// What [`RouteSnapshot::routes`] found, in the order of the names.
+pub type Routes<'a> = SmallVec<[Option<Route<'a>>; LOOK_AHEAD_MAX]>;
+
 impl RouteSnapshot {
     /// The route of a topic; `None` is answered with `TOPIC_NOT_EXIST` (spec 2.7).
     #[must_use]
     pub fn route(&self, topic: &str) -> Option<Route<'_>> {
-        let topic = self
-            .topic(topic.as_bytes())
-            .filter(|topic| !topic.slots.is_empty())?;
-        Some(Route {
+        self.route_of(self.topic(topic.as_bytes())?)
+    }
+
+    /// The routes of several topics, looked up together; see [`super::table::Table::get_each`]. A missing name has none.
+    #[must_use]
+    pub fn routes<'s, 't>(&'s self, topics: impl Iterator<Item = Option<&'t str>>) -> Routes<'s> {
+        let keys: SmallVec<[_; LOOK_AHEAD_MAX]> = topics
+            .map(|topic| {
+                let name = topic.unwrap_or_default().as_bytes();
+                (self.hasher.hash(name), name)
+            })
+            .collect();
+        let route = |topic: Option<&'s TopicEntry>| Some(self.route_of(topic?)).flatten();
+        self.topics
+            .get_each::<LOOK_AHEAD_MAX>(&keys)
+            .into_iter()
+            .map(route)
+            .collect()
+    }
+
+    fn route_of<'s>(&'s self, topic: &'s TopicEntry) -> Option<Route<'s>> {
+        (!topic.slots.is_empty()).then_some(Route {
             snapshot: self,
             topic,
         })
@@ -154,7 +183,46 @@ impl RouteSnapshot {
     }
 }
 
+/// What the bodies of routes are made of beside their slots, at one moment: as long as it is the same, a body stays right.
+#[derive(Debug)]
+pub struct Basis {
+    brokers: BrokerList,
+    support_acting_master: bool,
+}
+
+impl Basis {
+    /// The basis of a route.
+    #[must_use]
+    pub fn new(route: &Route<'_>) -> Self {
+        Self {
+            brokers: route.snapshot.brokers.clone(),
+            support_acting_master: route.snapshot.settings.support_acting_master,
+        }
+    }
+
+    /// Whether it is the route's.
+    #[must_use]
+    pub fn is_of(&self, route: &Route<'_>) -> bool {
+        self.brokers.is_same(&route.snapshot.brokers)
+            && self.support_acting_master == route.snapshot.settings.support_acting_master
+    }
+}
+
 impl Route<'_> {
+    /// The brokers and queues, if the body depends on nothing else but its [`Basis`] and the dialect.
+    pub(crate) fn slots_if_all_that_counts(&self, view: RouteView<'_>) -> Option<&SlotList> {
+        let plain = view.zone.is_none()
+            && self.topic.mappings.is_empty()
+            && !self.snapshot.settings.order_message_enable
+            && !self.shows_true_members();
+        plain.then_some(&self.topic.slots)
+    }
+
+    fn shows_true_members(&self) -> bool {
+        let name = self.topic.name.as_bytes();
+        name.starts_with(SYNC_BROKER_MEMBER_PREFIX)
+    }
+
     /// `TopicRouteData` (spec 2.7, 3.8).
     pub fn write(&self, view: RouteView<'_>, out: &mut Vec<u8>) {
         let dialect = view.dialect;
@@ -169,9 +237,8 @@ impl Route<'_> {
         out.push(b'}');
         self.write_order_topic_conf(dialect, out);
         out.extend_from_slice(b",\"queueDatas\":[");
-        self.write_each(view, out, |slot, broker, out| {
-            out.extend_from_slice(broker.texts.queue_data.get(dialect));
-            out.extend_from_slice(&slot.queues.text);
+        self.write_each(view, out, |slot, _, out| {
+            out.extend_from_slice(slot.queues.text.get(dialect));
         });
         out.push(b']');
         self.write_mappings(dialect, out);
@@ -186,7 +253,7 @@ impl Route<'_> {
         piece: impl Fn(&Slot, &BrokerEntry, &mut Vec<u8>),
     ) {
         let start = out.len();
-        for slot in &self.topic.slots {
+        for slot in &*self.topic.slots {
             let broker = self.snapshot.brokers.at(slot.broker);
             if view.zone.is_some_and(|zone| !is_in_zone(broker, zone)) {
                 continue;
@@ -208,11 +275,7 @@ impl Route<'_> {
         let raw = &broker.texts.data;
         let rewritten = self.snapshot.settings.support_acting_master
             && !slot.queues.is_writable()
-            && !self
-                .topic
-                .name
-                .as_bytes()
-                .starts_with(SYNC_BROKER_MEMBER_PREFIX);
+            && !self.shows_true_members();
         if rewritten {
             broker.texts.acting.as_ref().unwrap_or(raw)
         } else {

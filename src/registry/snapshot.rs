@@ -127,6 +127,11 @@ pub(crate) struct BrokerList {
 }
 
 impl BrokerList {
+    /// Whether it is the same version of the list.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.chunks, &other.chunks)
+    }
+
     pub(crate) fn get(&self, index: BrokerIndex) -> Option<&Arc<BrokerEntry>> {
         let (chunk, place) = position(index);
         self.chunks.get(chunk)?.get(place)?.as_ref()

@@ -8,6 +8,8 @@
 
 use std::{fmt, sync::Arc};
 
+use smallvec::SmallVec;
+
 /// Something stored under its own name.
 pub(crate) trait Keyed {
     /// The bytes that tell entries apart.
@@ -125,6 +127,46 @@ impl<V: Keyed> Table<V> {
     /// The entry of that key.
     pub(crate) fn get(&self, hash: Hash, key: &[u8]) -> Option<&Arc<V>> {
         self.find(hash, |entry| entry.key() == key)
+    }
+
+    /// The entries of several keys, in passes: the loads of one pass do not depend on each other, so their cache misses
+    /// overlap. Look-ups one by one would wait for five or six in a row each, when the table is larger than the caches.
+    pub(crate) fn get_each<const N: usize>(
+        &self,
+        keys: &[(Hash, &[u8])],
+    ) -> SmallVec<[Option<&V>; N]> {
+        let lowers: SmallVec<[&Lower<V>; N]> = keys
+            .iter()
+            .map(|(hash, _)| {
+                let middle = &self.root.0[bits::branch(*hash, 0)];
+                &*middle.0[bits::branch(*hash, 1)]
+            })
+            .collect();
+        let leaves: SmallVec<[&[(u32, Arc<V>)]; N]> = keys
+            .iter()
+            .zip(lowers)
+            .map(|((hash, _), lower)| &*lower.0[bits::branch(*hash, 2)])
+            .collect();
+        let candidates: SmallVec<[Option<&Arc<V>>; N]> = keys
+            .iter()
+            .zip(&leaves)
+            .map(|((hash, _), leaf)| {
+                let tag = bits::tag(*hash);
+                let found = leaf.iter().find(|(other, _)| *other == tag);
+                found.map(|(_, entry)| entry)
+            })
+            .collect();
+        keys.iter()
+            .zip(candidates)
+            .map(|((hash, key), candidate)| {
+                let candidate: &V = candidate?;
+                if candidate.key() == *key {
+                    return Some(candidate);
+                }
+                // Two keys with one tag in one leaf.
+                self.get(*hash, key).map(|entry| &**entry)
+            })
+            .collect()
     }
 
     /// Puts an entry in the place of the one with its key, if there is one.
@@ -251,6 +293,15 @@ mod tests {
                     old.get(hash(key), key.as_bytes()).map(|entry| entry.1),
                     Some(*value)
                 );
+            }
+            let asked: Vec<String> = (0..400).map(|number| format!("key-{number}")).collect();
+            let keys: Vec<_> = asked
+                .iter()
+                .map(|key| (hash(key), key.as_bytes()))
+                .collect();
+            let found = old.get_each::<16>(&keys);
+            for (key, entry) in asked.iter().zip(found) {
+                assert_eq!(entry.map(|entry| &entry.1), model.get(key), "{key}");
             }
         }
     }

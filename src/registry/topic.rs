@@ -8,7 +8,8 @@ use super::{
     Registry,
     command::ReplyTo,
     entry::{
-        BrokerIndex, Mapping, PERM_READ_WRITE, PERM_WRITE, QueueShape, Slot, TopicEntry, TopicId,
+        BrokerIndex, Mapping, PERM_READ_WRITE, PERM_WRITE, QueueShape, Slot, SlotList, TopicEntry,
+        TopicId,
     },
     table::Hash,
 };
@@ -52,48 +53,100 @@ impl Registry {
         broker: BrokerIndex,
         queues: Queues,
     ) -> SetQueues {
-        let group = self.groups.get_mut(broker);
-        let shape = group.shape(queues.declared, queues.perm);
-        self.create_topic(name);
-        let topic = self
-            .working
-            .topic(name.as_bytes())
-            .expect("a topic just created is there");
-        match slot_place(topic, broker, &self.working.brokers) {
-            Ok(place) if topic.slots[place].queues == shape => SetQueues::Same,
-            Ok(place) => {
-                let old = std::mem::replace(
-                    &mut self.topic_mut(name).slots[place].queues,
-                    Arc::clone(&shape),
-                );
-                SetQueues::Changed(old, shape)
-            }
-            Err(place) => {
-                let topic = self.topic_mut(name);
-                topic.slots.insert(
-                    place,
-                    Slot {
-                        broker,
-                        queues: Arc::clone(&shape),
-                    },
-                );
-                let id = topic.id;
+        let hash = self.working.hasher.hash(name.as_bytes());
+        let known = self.working.topics.get(hash, name.as_bytes());
+        let from = match known {
+            Some(topic) => Arc::clone(&topic.slots),
+            None => self.slot_lists.get(&[]),
+        };
+        let step = self.step(&from, broker, queues);
+        if Arc::ptr_eq(&step.to, &from) {
+            return SetQueues::Same;
+        }
+        let id = self.topic_at(hash, name, |topic| {
+            topic.slots = Arc::clone(&step.to);
+            topic.id
+        });
+        match step.old {
+            Some(old) => SetQueues::Changed(old, step.new),
+            None => {
                 self.groups.get_mut(broker).topics.insert(id);
-                SetQueues::Added(shape)
+                SetQueues::Added(step.new)
             }
         }
     }
 
+    /// What a slot list becomes when a broker declares these queues. The topics of a registration mostly take the same step, so
+    /// the last ones are kept.
+    fn step(&mut self, from: &SlotList, broker: BrokerIndex, queues: Queues) -> Step {
+        if let Some(step) = self.steps.get(from, broker, queues) {
+            return step.clone();
+        }
+        let new = self.groups.get_mut(broker).shape(
+            &self.working.brokers.at(broker).name,
+            queues.declared,
+            queues.perm,
+        );
+        let mut slots: SmallVec<[Slot; 8]> = from.iter().cloned().collect();
+        let old = match slot_place(from, broker, &self.working.brokers) {
+            Ok(place) => Some(std::mem::replace(
+                &mut slots[place].queues,
+                Arc::clone(&new),
+            )),
+            Err(place) => {
+                let queues = Arc::clone(&new);
+                slots.insert(place, Slot { broker, queues });
+                None
+            }
+        };
+        let step = Step {
+            from: Arc::clone(from),
+            broker,
+            to: self.slot_lists.get(&slots),
+            old,
+            new,
+        };
+        self.steps.keep(step.clone());
+        step
+    }
+
+    /// Changes a topic, creating it if need be.
+    fn topic_at<R>(
+        &mut self,
+        hash: Hash,
+        name: &TopicName,
+        change: impl FnOnce(&mut TopicEntry) -> R,
+    ) -> R {
+        self.changed = true;
+        let entry = self
+            .working
+            .topics
+            .find_mut(hash, |entry| entry.name == *name);
+        if let Some(entry) = entry {
+            return change(entry);
+        }
+        let mut entry = TopicEntry {
+            name: name.clone(),
+            id: self.topic_ids.create(hash),
+            slots: self.slot_lists.get(&[]),
+            mappings: Vec::new(),
+        };
+        let done = change(&mut entry);
+        self.working.topics.insert(hash, Arc::new(entry));
+        done
+    }
+
     /// The queues that a broker has of a topic.
     pub(super) fn queues(&self, name: &TopicName, broker: BrokerIndex) -> Option<&Arc<QueueShape>> {
-        let topic = self.working.topic(name.as_bytes())?;
-        let place = slot_place(topic, broker, &self.working.brokers).ok()?;
-        Some(&topic.slots[place].queues)
+        queues_of(self.working.topic(name.as_bytes())?, broker)
     }
 
     /// Stores a static-topic mapping (spec 3.3 step 10). One name has one mapping: whoever sends it last owns it.
     pub(super) fn set_mapping(&mut self, name: &TopicName, mapping: Mapping) {
-        self.create_topic(name);
+        let hash = self.working.hasher.hash(name.as_bytes());
+        if self.working.topics.get(hash, name.as_bytes()).is_none() {
+            self.topic_at(hash, name, |_| ());
+        }
         let topic = self
             .working
             .topic(name.as_bytes())
@@ -118,21 +171,6 @@ impl Registry {
         self.groups.get_mut(owner).topics.insert(id);
         if let Some(gone) = gone {
             self.groups.get_mut(gone).topics.remove(&id);
-        }
-    }
-
-    fn create_topic(&mut self, name: &TopicName) {
-        if self.working.topic(name.as_bytes()).is_none() {
-            let hash = self.working.hasher.hash(name.as_bytes());
-            let id = self.topic_ids.create(hash);
-            let entry = TopicEntry {
-                name: name.clone(),
-                id,
-                slots: SmallVec::new(),
-                mappings: Vec::new(),
-            };
-            self.working.topics.insert(hash, Arc::new(entry));
-            self.changed = true;
         }
     }
 
@@ -165,9 +203,13 @@ impl Registry {
     /// Takes a broker's slot and mappings out of a topic, and the topic away if nothing is left of it. The group's own list
     /// of topics is the caller's to keep. Says whether the topic is gone.
     pub(super) fn leave_topic(&mut self, id: TopicId, broker: BrokerIndex) -> bool {
-        let name = self.topic_by_id(id).name.clone();
+        let topic = self.topic_by_id(id);
+        let name = topic.name.clone();
+        let others = topic.slots.iter().filter(|slot| slot.broker != broker);
+        let others: SmallVec<[Slot; 8]> = others.cloned().collect();
+        let slots = self.slot_lists.get(&others);
         let topic = self.topic_mut(&name);
-        topic.slots.retain(|slot| slot.broker != broker);
+        topic.slots = slots;
         topic.mappings.retain(|mapping| mapping.owner != broker);
         let gone = topic.slots.is_empty() && topic.mappings.is_empty();
         if gone {
@@ -301,14 +343,61 @@ pub(super) enum SetQueues {
     Changed(Arc<QueueShape>, Arc<QueueShape>),
 }
 
+/// See [`Registry::step`].
+#[derive(Debug, Clone)]
+struct Step {
+    from: SlotList,
+    broker: BrokerIndex,
+    to: SlotList,
+    /// What the broker had before, if anything.
+    old: Option<Arc<QueueShape>>,
+    new: Arc<QueueShape>,
+}
+
+/// How many steps are kept: a broker's topics have a few numbers of queues, and are held by a few sets of brokers.
+const STEPS_KEPT: usize = 16;
+
+/// The last steps, the newest last.
+#[derive(Debug, Default)]
+pub(super) struct Steps {
+    kept: SmallVec<[Step; STEPS_KEPT]>,
+}
+
+impl Steps {
+    fn get(&self, from: &SlotList, broker: BrokerIndex, queues: Queues) -> Option<&Step> {
+        let Queues { declared, perm } = queues;
+        self.kept.iter().rev().find(|step| {
+            Arc::ptr_eq(&step.from, from)
+                && step.broker == broker
+                && (step.new.declared, step.new.perm) == (declared, perm)
+        })
+    }
+
+    fn keep(&mut self, step: Step) {
+        if self.kept.len() == STEPS_KEPT {
+            self.kept.remove(0);
+        }
+        self.kept.push(step);
+    }
+
+    /// Forgets all: what nobody else uses can be freed, and a broker's place may get a new tenant.
+    pub(super) fn clear(&mut self) {
+        self.kept.clear();
+    }
+}
+
+/// The queues that a broker has of a topic.
+pub(super) fn queues_of(topic: &TopicEntry, broker: BrokerIndex) -> Option<&Arc<QueueShape>> {
+    let slot = topic.slots.iter().find(|slot| slot.broker == broker)?;
+    Some(&slot.queues)
+}
+
 /// Where a broker's slot is, or where it belongs.
 fn slot_place(
-    topic: &TopicEntry,
+    slots: &[Slot],
     broker: BrokerIndex,
     brokers: &super::snapshot::BrokerList,
 ) -> Result<usize, usize> {
     let name = &brokers.at(broker).name;
-    topic
-        .slots
-        .binary_search_by(|slot| brokers.at(slot.broker).name.cmp(name))
+    slots.binary_search_by(|slot| brokers.at(slot.broker).name.cmp(name))
 }

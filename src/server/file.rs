@@ -41,7 +41,8 @@ pub(super) fn check_writable(path: &Path) -> io::Result<()> {
     let folder = parent(path).ancestors().find(|folder| folder.is_dir());
     let name = path.file_name().ok_or(ErrorKind::IsADirectory)?;
     let probe = with_suffix(&folder.unwrap_or(Path::new(".")).join(name), ".tmp");
-    write_synced(&probe, b"", MODE)?;
+    // An empty file would find room on a full disk.
+    write_synced(&probe, b"\n", MODE)?;
     fs::remove_file(probe)
 }
 

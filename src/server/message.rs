@@ -5,6 +5,7 @@ use std::{net::SocketAddr, sync::Arc};
 use bytes::Bytes;
 use mio::net::TcpStream;
 
+use super::helper::Done;
 use crate::{
     ids::ConnectionId,
     protocol::command::Response,
@@ -30,11 +31,19 @@ impl Wake for PollWaker {
     }
 }
 
-/// To a worker: the outcome of a command. It has room for every command that the worker may have out.
+/// To a worker: the outcome of what it has out. Its mailbox has room for one each.
 #[derive(Debug)]
-pub(super) struct Reply {
-    pub(super) to: ReplyTo,
-    pub(super) answer: Option<Response>,
+pub(super) enum Reply {
+    /// The writer has executed a command.
+    Executed {
+        to: ReplyTo,
+        answer: Option<Response>,
+    },
+    /// The helper is done with a request.
+    Helped {
+        connection: ConnectionId,
+        done: Done,
+    },
 }
 
 /// To a worker: anything else.

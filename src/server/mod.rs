@@ -1,12 +1,13 @@
 //! The impure shell: sockets, files, the clock, threads and signals. Everything that is decided is decided elsewhere.
 //!
 //! [`Server::start`] wires the threads of the picture in [the crate's documentation](crate); [`Server::shutdown`] ends them in
-//! the order in which work flows, so that nothing accepted is lost: acceptor, workers, writer, persister, notifier.
+//! the order in which work flows, so that nothing accepted is lost: acceptor, workers, helper, writer, persister, notifier.
 
 mod acceptor;
 pub mod clock;
 mod connections;
 mod file;
+mod helper;
 pub mod kv_store;
 mod listener;
 mod log_limit;
@@ -46,6 +47,7 @@ pub struct Server {
     commands: Sender<Command, Unparker>,
     acceptor: Thread<PollWaker>,
     workers: Vec<WorkerThread>,
+    helper: Thread<Unparker>,
     writer: Thread<Unparker>,
     persister: Thread<Unparker>,
     notifier: Thread<PollWaker>,
@@ -107,6 +109,7 @@ impl Server {
         for worker in self.workers {
             join(worker.handle);
         }
+        self.helper.stop();
         // From here on nobody asks the writer for anything but the persister, which reports to it.
         self.writer.stop();
         self.persister.stop();

@@ -15,6 +15,7 @@ use crate::{
     limits::RETRY_INTERVAL,
     processor,
     registry::Command,
+    server::helper::Job,
     sync::{Full, Sender, Unparker},
     time::Timestamp,
 };
@@ -23,6 +24,9 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Outbox {
     commands: Sender<Command, Unparker>,
+    jobs: Sender<Job, Unparker>,
+    /// Jobs were pushed and the helper is not woken for them yet.
+    jobs_pushed: bool,
     credits: Credits,
     waiting: VecDeque<Waiting>,
     unsent: VecDeque<Command>,
@@ -31,18 +35,29 @@ pub(super) struct Outbox {
     retry_at: Option<Timestamp>,
 }
 
-/// A command without a credit.
+/// What a worker has others do.
+#[derive(Debug)]
+pub(super) enum Work {
+    /// For the writer.
+    Command(Command),
+    /// For the helper.
+    Job(Job),
+}
+
+/// Work without a credit.
 #[derive(Debug)]
 struct Waiting {
     connection: ConnectionId,
-    command: Command,
+    work: Work,
     request_len: usize,
 }
 
 impl Outbox {
-    pub(super) fn new(commands: Sender<Command, Unparker>) -> Self {
+    pub(super) fn new(commands: Sender<Command, Unparker>, jobs: Sender<Job, Unparker>) -> Self {
         Self {
             commands,
+            jobs,
+            jobs_pushed: false,
             credits: Credits::default(),
             waiting: VecDeque::new(),
             unsent: VecDeque::new(),
@@ -51,24 +66,40 @@ impl Outbox {
         }
     }
 
-    /// Sends the command of a request of `request_len` bytes, as soon as there is a credit for it.
+    /// Sends the work of a request of `request_len` bytes, as soon as there is a credit for it.
     pub(super) fn submit(
         &mut self,
         connection: ConnectionId,
-        command: Command,
+        work: Work,
         request_len: usize,
         outstanding: &mut Outstanding,
     ) -> Handled {
         if self.waiting.is_empty() && self.credits.take(outstanding, request_len) {
-            self.push(command);
-            return Handled::Submitted;
+            return self.start(work);
         }
         self.waiting.push_back(Waiting {
             connection,
-            command,
+            work,
             request_len,
         });
         Handled::Held
+    }
+
+    /// Hands over what has its credit.
+    fn start(&mut self, work: Work) -> Handled {
+        match work {
+            Work::Command(command) => {
+                self.push(command);
+                Handled::Submitted
+            }
+            Work::Job(job) => {
+                self.jobs
+                    .push(job)
+                    .expect("the helper's mailbox has room for a job for each credit");
+                self.jobs_pushed = true;
+                Handled::GivenAway
+            }
+        }
     }
 
     /// Sends what needs no credit: the end of a connection that carried brokers.
@@ -93,10 +124,13 @@ impl Outbox {
         self.waiting.front().map(|waiting| waiting.connection)
     }
 
-    /// Whether that command may bind a broker to its connection.
+    /// Whether that is a command that may bind a broker to its connection.
     pub(super) fn first_waiting_marks(&self) -> bool {
         let front = self.waiting.front();
-        front.is_some_and(|waiting| processor::marks_connection(&waiting.command))
+        front.is_some_and(|waiting| match &waiting.work {
+            Work::Command(command) => processor::marks_connection(command),
+            Work::Job(_) => false,
+        })
     }
 
     /// Sends the command of [`Self::first_waiting`] if there is a credit for it; its connection may then go on.
@@ -105,9 +139,9 @@ impl Outbox {
             self.credits
                 .take(connection.outstanding_mut(), front.request_len)
         });
-        if credited && let Some(Waiting { command, .. }) = self.waiting.pop_front() {
+        if credited && let Some(Waiting { work, .. }) = self.waiting.pop_front() {
             connection.submitted();
-            self.push(command);
+            self.start(work);
         }
         credited
     }
@@ -119,7 +153,7 @@ impl Outbox {
         self.credits.abandon(outstanding);
     }
 
-    /// Ends a turn: hands over what it can and wakes the writer, once.
+    /// Ends a turn: hands over what it can and wakes the writer and the helper, once.
     pub(super) fn flush(&mut self, now: Timestamp) {
         while let Some(command) = self.unsent.pop_front() {
             if let Err(Full(command)) = self.commands.push(command) {
@@ -130,6 +164,9 @@ impl Outbox {
         }
         if std::mem::take(&mut self.pushed) {
             self.commands.wake();
+        }
+        if std::mem::take(&mut self.jobs_pushed) {
+            self.jobs.wake();
         }
         self.retry_at = (!self.unsent.is_empty()).then(|| now.after(RETRY_INTERVAL));
     }
@@ -168,7 +205,10 @@ mod tests {
     fn outbox(capacity: usize) -> (Outbox, Receiver<Command, Unparker>) {
         let (_, unparker) = parker();
         let (sender, receiver) = mailbox(capacity, unparker);
-        (Outbox::new(sender), receiver)
+        (
+            Outbox::new(sender, mailbox(capacity, parker().1).0),
+            receiver,
+        )
     }
 
     /// The slots of the closed connections that the writer is told of.
@@ -207,7 +247,12 @@ mod tests {
         let (mut outbox, mut receiver) = outbox(2 * IN_FLIGHT_MAX);
         let mut greedy = Outstanding::default();
         for _ in 0..IN_FLIGHT_MAX {
-            let handled = outbox.submit(id(9), Command::ConnectionClosed(id(9)), 0, &mut greedy);
+            let handled = outbox.submit(
+                id(9),
+                Work::Command(Command::ConnectionClosed(id(9))),
+                0,
+                &mut greedy,
+            );
             assert_eq!(handled, Handled::Submitted);
         }
         assert_eq!(received(&mut receiver).len(), IN_FLIGHT_MAX);
@@ -215,7 +260,12 @@ mod tests {
         for (slot, connection) in (0..).zip(&mut connections) {
             let command = Command::ConnectionClosed(id(slot));
             assert_eq!(
-                outbox.submit(id(slot), command, 0, connection.outstanding_mut()),
+                outbox.submit(
+                    id(slot),
+                    Work::Command(command),
+                    0,
+                    connection.outstanding_mut()
+                ),
                 Handled::Held
             );
         }

@@ -8,18 +8,23 @@ use std::{
     net::SocketAddr,
 };
 
+use bytes::Bytes;
 use mio::{Interest, Token, event::Event, net::TcpStream};
 
-use super::outbox::Outbox;
+use super::{
+    helper::Job,
+    outbox::{Outbox, Work},
+};
 use crate::{
     connection::{
-        Connection, Handled, StreamLimits, Violation, admission::Admission, credit::Outstanding,
+        Connection, Handled, Handler, StreamLimits, Violation, admission::Admission,
+        credit::Outstanding,
     },
     ids::ConnectionId,
-    limits::{ANSWERED_PER_TURN_MAX, READ_PER_TURN_MAX},
-    processor::{self, Context, KnownBrokers, Outcome},
+    limits::{ANSWERED_PER_TURN_MAX, OUTPUT_BATCH_LEN, READ_PER_TURN_MAX, WRITTEN_PER_TURN_MAX},
+    processor::{self, Context, KnownBrokers, Outcome, RouteCache},
     protocol::command::RemotingCommand,
-    registry::{Command, RouteSnapshot},
+    registry::{Command, RouteSnapshot, query::Routes},
     sync::Subscriber,
     time::Timestamp,
 };
@@ -33,8 +38,9 @@ pub(super) struct Desk {
     pub(super) limits: StreamLimits,
     /// What was just read.
     pub(super) scratch: Box<[u8]>,
-    /// Answers not yet offered to the socket.
+    /// Answers to one connection, not yet offered to its socket.
     pub(super) answers: Vec<u8>,
+    pub(super) route_cache: RouteCache,
     pub(super) now: Timestamp,
     pub(super) go_away: bool,
 }
@@ -202,11 +208,14 @@ impl Peer {
     /// Offers the socket what it has not taken yet, and nothing else: the server is stopping.
     pub(super) fn serve_output(&mut self, desk: &mut Desk) -> Result<Next, CloseReason> {
         self.write(desk)?;
-        Ok(Next::Wait)
+        Ok(self.after_writing())
     }
 
     /// Looks for the end of the connection when it has done what it could.
     fn finish(&mut self, id: ConnectionId, desk: &mut Desk) -> Result<Next, CloseReason> {
+        if self.connection.has_ended() {
+            self.write(desk)?;
+        }
         if self.hung_up {
             return Err(CloseReason::Failed(ErrorKind::ConnectionReset.into()));
         }
@@ -219,7 +228,16 @@ impl Peer {
                 return Err(CloseReason::Ended);
             }
         }
-        Ok(Next::Wait)
+        Ok(self.after_writing())
+    }
+
+    /// Whether there is more to write: a long answer is written in several turns.
+    fn after_writing(&self) -> Next {
+        if self.writable && !self.connection.output().is_empty() {
+            Next::More
+        } else {
+            Next::Wait
+        }
     }
 
     /// One read. One snapshot answers all that it completes, loaded after the read: a peer that was told of a change, by
@@ -255,41 +273,46 @@ impl Peer {
         desk: &mut Desk,
         arrived: Option<Arrived>,
     ) -> Result<usize, CloseReason> {
-        let mut clerk = Clerk {
+        let clerk = Clerk {
             id,
             address: self.address,
             snapshot: desk.snapshots.load(),
             now: desk.now,
             go_away: desk.go_away,
             known_brokers: &mut self.known_brokers,
+            route_cache: &mut desk.route_cache,
             carries_brokers: &mut self.carries_brokers,
             outbox: &mut desk.outbox,
-        };
-        let handle = |request: &RemotingCommand<'_>, out: &mut Vec<u8>, outstanding: &mut _| {
-            clerk.execute(request, out, outstanding)
+            routes: Routes::new(),
         };
         let (limits, answers) = (&desk.limits, &mut desk.answers);
+        let answered_before = answers.len();
         let executed = match arrived {
             Some(Arrived { lent, count }) => {
                 let input = &desk.scratch[..lent + count];
                 self.connection
-                    .handle_input(input, lent, limits, desk.now, answers, handle)
+                    .handle_input(input, lent, limits, desk.now, answers, clerk)
             }
-            None => self.connection.resume(limits, answers, handle),
+            None => self.connection.resume(limits, answers, clerk),
         };
-        let answered = desk.answers.len();
+        let answered = desk.answers.len() - answered_before;
         self.settle(id, desk, executed)?;
         Ok(answered)
     }
 
-    /// After requests were executed: writes their answers, those before a violation too, and asks for admission.
+    /// After requests were executed: asks for admission, and writes their answers if they cannot wait for those of the other
+    /// connections ([`Worker::write_answers`](super::worker::Worker)): those before a violation, those behind kept ones, and
+    /// very many.
     fn settle(
         &mut self,
         id: ConnectionId,
         desk: &mut Desk,
         executed: Result<(), Violation>,
     ) -> Result<(), CloseReason> {
-        let written = self.write(desk);
+        let at_once = executed.is_err()
+            || !self.connection.output().is_empty()
+            || desk.answers.len() > OUTPUT_BATCH_LEN;
+        let written = if at_once { self.write(desk) } else { Ok(()) };
         executed.map_err(CloseReason::Violation)?;
         written?;
         self.ask_admission(id, desk);
@@ -322,7 +345,7 @@ impl Peer {
     }
 
     /// Writes what was kept, then the fresh answers, in one piece unless the socket is full.
-    fn write(&mut self, desk: &mut Desk) -> Result<(), CloseReason> {
+    pub(super) fn write(&mut self, desk: &mut Desk) -> Result<(), CloseReason> {
         let Desk {
             answers,
             limits,
@@ -332,12 +355,12 @@ impl Peer {
         if !self.connection.output().is_empty() {
             self.connection.keep_output(answers);
             answers.clear();
-            while self.writable && !self.connection.output().is_empty() {
-                let count = write_some(
-                    &mut self.socket,
-                    self.connection.output().as_slice(),
-                    &mut self.writable,
-                )?;
+            let mut room = WRITTEN_PER_TURN_MAX;
+            while self.writable && room > 0 && !self.connection.output().is_empty() {
+                let next = self.connection.output().as_slice();
+                let next = &next[..next.len().min(room)];
+                let count = write_some(&mut self.socket, next, &mut self.writable)?;
+                room -= count;
                 self.connection.written(count, *now);
             }
         } else if !answers.is_empty() {
@@ -384,23 +407,45 @@ struct Clerk<'a> {
     now: Timestamp,
     go_away: bool,
     known_brokers: &'a mut KnownBrokers,
+    route_cache: &'a mut RouteCache,
     carries_brokers: &'a mut bool,
     outbox: &'a mut Outbox,
+    /// Found ahead, by the requests' places.
+    routes: Routes<'a>,
 }
 
-impl Clerk<'_> {
-    fn execute(
+impl Handler for Clerk<'_> {
+    fn look_ahead(&mut self, requests: &[RemotingCommand<'_>]) {
+        self.routes = processor::look_ahead(requests, self.snapshot);
+    }
+
+    fn handle(
         &mut self,
+        place: usize,
         request: &RemotingCommand<'_>,
         out: &mut Vec<u8>,
         outstanding: &mut Outstanding,
     ) -> Handled {
+        if processor::is_heavy(request, self.snapshot) {
+            let job = Job {
+                connection: self.id,
+                peer: self.address,
+                go_away: self.go_away,
+                frame: Bytes::copy_from_slice(request.frame),
+            };
+            let len = request.frame.len();
+            return self
+                .outbox
+                .submit(self.id, Work::Job(job), len, outstanding);
+        }
         let mut context = Context {
             snapshot: self.snapshot,
+            route: self.routes.get_mut(place).and_then(Option::take),
             now: self.now,
             connection: self.id,
             peer: self.address,
             known_brokers: self.known_brokers,
+            route_cache: self.route_cache,
             go_away: self.go_away,
         };
         match processor::process(request, &mut context, out) {
@@ -408,7 +453,8 @@ impl Clerk<'_> {
             Outcome::Submit(command) | Outcome::AnsweredAndSubmit(command) => {
                 let marks = processor::marks_connection(&command);
                 let len = request.body.len() + command.held_len();
-                let handled = self.outbox.submit(self.id, command, len, outstanding);
+                let work = Work::Command(command);
+                let handled = self.outbox.submit(self.id, work, len, outstanding);
                 // One that waits for a credit may never be sent; the outbox says when it is.
                 *self.carries_brokers |= marks && handled == Handled::Submitted;
                 handled

@@ -14,6 +14,7 @@ use super::{
     Server, Thread, WorkerThread,
     acceptor::{self, Acceptor},
     clock::Clock,
+    helper::{Helper, Job},
     listener,
     message::{Notice, Order, PollWaker},
     notifier::{self, Notifier},
@@ -34,6 +35,9 @@ use crate::{
 const HIGH_WATER: usize = 64 * 1024;
 /// And at which it is read again.
 const LOW_WATER: usize = 32 * 1024;
+
+/// How nice the threads are that nobody's query waits for.
+const YIELDING_NICE: i32 = 10;
 
 /// Why a server could not start.
 #[derive(Debug)]
@@ -73,6 +77,7 @@ struct Wiring {
     unfinished_len_max: usize,
     snapshots: Source<RouteSnapshot>,
     commands: Sender<Command, Unparker>,
+    jobs: Sender<Job, Unparker>,
 }
 
 /// A worker with both ends of its wires.
@@ -108,6 +113,8 @@ pub(super) fn start(mut config: Config, kv: KvTable) -> Result<Server, StartErro
         worker_count * IN_FLIGHT_MAX + ORDERS_MAX,
         writer_unparker.clone(),
     );
+    let (helper_parker, helper_unparker) = parker();
+    let (jobs, job_receiver) = mailbox(worker_count * IN_FLIGHT_MAX, helper_unparker.clone());
     let wiring = Wiring {
         clock,
         limits,
@@ -115,6 +122,7 @@ pub(super) fn start(mut config: Config, kv: KvTable) -> Result<Server, StartErro
         unfinished_len_max: (UNFINISHED_LEN_MAX / worker_count).max(limits.frame_len_max),
         snapshots,
         commands,
+        jobs,
     };
 
     let (persister, persist_jobs) = start_persister(&wiring, paths)?;
@@ -126,6 +134,13 @@ pub(super) fn start(mut config: Config, kv: KvTable) -> Result<Server, StartErro
         workers.push(started.thread);
         doors.push(started.door);
     }
+    let replies = doors.iter().map(|door| door.replies.clone()).collect();
+    let helper = start_helper(
+        Helper::new(wiring.snapshots.subscribe(), replies, clock),
+        job_receiver,
+        helper_parker,
+        helper_unparker,
+    )?;
     let writer = Writer::new(
         registry,
         publisher,
@@ -152,6 +167,7 @@ pub(super) fn start(mut config: Config, kv: KvTable) -> Result<Server, StartErro
         commands: wiring.commands,
         acceptor,
         workers,
+        helper,
         writer,
         persister,
         notifier,
@@ -194,7 +210,7 @@ fn start_worker(wiring: &Wiring, index: usize) -> Result<StartedWorker, StartErr
         u16::try_from(index).expect("workers are counted by a u16"),
         registry,
         wiring.snapshots.subscribe(),
-        Outbox::new(wiring.commands.clone()),
+        Outbox::new(wiring.commands.clone(), wiring.jobs.clone()),
         wiring.limits,
         wiring.unfinished_len_max,
         wiring.clock,
@@ -214,6 +230,22 @@ fn start_worker(wiring: &Wiring, index: usize) -> Result<StartedWorker, StartErr
     })
 }
 
+fn start_helper(
+    helper: Helper,
+    jobs: Receiver<Job, Unparker>,
+    parker: Parker,
+    waker: Unparker,
+) -> Result<Thread<Unparker>, StartError> {
+    let stop = Flag::new();
+    let stopped = stop.clone();
+    let handle = spawn_yielding("helper", move || helper.run(jobs, &parker, &stopped))?;
+    Ok(Thread {
+        stop,
+        waker,
+        handle,
+    })
+}
+
 fn start_writer(
     writer: Writer<PollWaker>,
     commands: Receiver<Command, Unparker>,
@@ -223,7 +255,7 @@ fn start_writer(
 ) -> Result<Thread<Unparker>, StartError> {
     let stop = Flag::new();
     let stopped = stop.clone();
-    let handle = spawn("writer", move || {
+    let handle = spawn_yielding("writer", move || {
         writer.run(commands, &parker, clock, &stopped)
     })?;
     Ok(Thread {
@@ -309,6 +341,21 @@ fn polled(thread: &str, token: mio::Token) -> Result<(Poll, PollWaker), StartErr
     let poll = Poll::new().map_err(failed)?;
     let waker = PollWaker::new(poll.registry(), token).map_err(failed)?;
     Ok((poll, waker))
+}
+
+/// A thread that yields its processor to the workers: readers wait for them, and for nobody else. It still has a tenth of a
+/// processor that is never idle.
+fn spawn_yielding(
+    name: &str,
+    body: impl FnOnce() + Send + 'static,
+) -> Result<JoinHandle<()>, StartError> {
+    spawn(name, move || {
+        let this_thread = rustix::thread::gettid();
+        if let Err(error) = rustix::process::setpriority_process(Some(this_thread), YIELDING_NICE) {
+            tracing::debug!("this thread keeps its priority: {error}");
+        }
+        body();
+    })
 }
 
 fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, StartError> {

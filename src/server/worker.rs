@@ -7,15 +7,17 @@ use mio::{Events, Poll, Token, net::TcpStream};
 use super::{
     clock::Clock,
     connections::Connections,
+    helper::Done,
     log_limit::LogLimit,
     message::{Order, PollWaker, Reply},
-    outbox::Outbox,
+    outbox::{Outbox, Work},
     peer::{CloseReason, Desk, Next, Peer},
 };
 use crate::{
-    connection::{Connection, StreamLimits, admission::Admission, deadlines::Deadlines},
+    connection::{Connection, Handled, StreamLimits, admission::Admission, deadlines::Deadlines},
     ids::ConnectionId,
     limits::{IN_FLIGHT_MAX, ORDERS_MAX, OUTPUT_BATCH_LEN, READ_SCRATCH_LEN, STOP_FLUSH_TIMEOUT},
+    processor::{self, RouteCache},
     registry::{Command, RouteSnapshot},
     sync::{Receiver, Subscriber},
     time::Timestamp,
@@ -26,7 +28,11 @@ pub(super) const WAKER: Token = Token(usize::MAX);
 /// Readiness events taken in one turn.
 const EVENTS_MAX: usize = 1024;
 /// An answer buffer that has grown beyond this is given back after its turn.
-const ANSWERS_KEPT_LEN: usize = 4 * OUTPUT_BATCH_LEN;
+const ANSWERS_KEPT_LEN: usize = 2 * OUTPUT_BATCH_LEN;
+/// Connections whose answers wait for each other.
+const WRITTEN_TOGETHER_MAX: usize = 32;
+/// Bytes of answers that wait for each other; more would leave the caches before they are written.
+const WRITTEN_TOGETHER_LEN_MAX: usize = 64 * 1024;
 
 /// What reaches a worker from outside.
 #[derive(Debug)]
@@ -34,6 +40,39 @@ pub(super) struct Inlets {
     pub(super) poll: Poll,
     pub(super) orders: Receiver<Order, PollWaker>,
     pub(super) replies: Receiver<Reply, PollWaker>,
+}
+
+/// Answers that wait until the other connections with something to do are served too.
+///
+/// A peer that waits for its answer is woken by the write, which costs this thread more than the answer did; one that is served
+/// together with others finds several answers when it wakes, and is not woken again for each.
+#[derive(Debug, Default)]
+struct Unwritten {
+    answers: Vec<(ConnectionId, Vec<u8>)>,
+    len: usize,
+    /// Empty buffers.
+    spare: Vec<Vec<u8>>,
+}
+
+impl Unwritten {
+    fn is_full(&self) -> bool {
+        self.answers.len() >= WRITTEN_TOGETHER_MAX || self.len >= WRITTEN_TOGETHER_LEN_MAX
+    }
+
+    /// Takes what a connection was answered, and leaves an empty buffer.
+    fn push(&mut self, id: ConnectionId, answers: &mut Vec<u8>) {
+        self.len += answers.len();
+        let empty = self.spare.pop().unwrap_or_default();
+        self.answers.push((id, std::mem::replace(answers, empty)));
+    }
+
+    /// Gives back an empty buffer, unless it has grown large.
+    fn give_back(&mut self, mut buffer: Vec<u8>) {
+        buffer.clear();
+        if buffer.capacity() <= ANSWERS_KEPT_LEN {
+            self.spare.push(buffer);
+        }
+    }
 }
 
 /// A thread that owns connections.
@@ -46,6 +85,7 @@ pub(super) struct Worker {
     ready: VecDeque<u32>,
     deadlines: Deadlines,
     desk: Desk,
+    unwritten: Unwritten,
     peer_log: LogLimit,
     /// When a stop no longer waits for peers.
     stops_at: Option<Timestamp>,
@@ -73,10 +113,12 @@ impl Worker {
                 admission: Admission::new(unfinished_len_max),
                 limits,
                 scratch: vec![0; READ_SCRATCH_LEN].into_boxed_slice(),
-                answers: Vec::with_capacity(OUTPUT_BATCH_LEN),
+                answers: Vec::new(),
+                route_cache: RouteCache::default(),
                 now: clock.now(),
                 go_away: false,
             },
+            unwritten: Unwritten::default(),
             peer_log: LogLimit::default(),
             stops_at: None,
         }
@@ -120,12 +162,13 @@ impl Worker {
             }
         }
         self.serve_ready();
-        self.handle_deadlines();
+        // After a pause of the whole process every deadline has passed, and only what peers sent meanwhile tells who is alive.
+        let all_heard = events.iter().count() < EVENTS_MAX;
+        if all_heard {
+            self.handle_deadlines();
+        }
         self.admit();
         self.desk.outbox.flush(self.desk.now);
-        if self.desk.answers.capacity() > ANSWERS_KEPT_LEN {
-            self.desk.answers = Vec::with_capacity(OUTPUT_BATCH_LEN);
-        }
     }
 
     /// How long nothing has to be done.
@@ -177,16 +220,41 @@ impl Worker {
     }
 
     fn handle_reply(&mut self, reply: Reply) {
-        let Reply { to, answer } = reply;
-        let credits = self.desk.outbox.credits_mut();
-        let Some(peer) = self.connections.get_mut(to.connection) else {
-            credits.give_back_late();
+        let id = match reply {
+            Reply::Executed { to, .. } => to.connection,
+            Reply::Helped { connection, .. } => connection,
+        };
+        let outbox = &mut self.desk.outbox;
+        let Some(peer) = self.connections.get_mut(id) else {
+            outbox.credits_mut().give_back_late();
             return;
         };
-        let answer = answer.filter(|_| !to.oneway);
-        peer.connection_mut()
-            .handle_reply(credits, answer.as_ref().map(|response| (to.head, response)));
-        self.enqueue(to.connection.slot);
+        let connection = peer.connection_mut();
+        match reply {
+            Reply::Executed { to, answer } => {
+                let answer = answer.filter(|_| !to.oneway);
+                let answer = answer.as_ref().map(|response| (to.head, response));
+                connection.handle_reply(outbox.credits_mut(), answer);
+            }
+            Reply::Helped { done, .. } => match done {
+                Done::Answer(answer) => connection.handle_answer(outbox.credits_mut(), answer),
+                Done::Command {
+                    command,
+                    request_len,
+                } => {
+                    connection.take_back(outbox.credits_mut());
+                    let marks = processor::marks_connection(&command);
+                    let work = Work::Command(command);
+                    let handled =
+                        outbox.submit(id, work, request_len, connection.outstanding_mut());
+                    connection.submitted_again(handled);
+                    if marks && handled == Handled::Submitted {
+                        peer.mark_broker();
+                    }
+                }
+            },
+        }
+        self.enqueue(id.slot);
     }
 
     /// Puts a slot into the list of those to serve.
@@ -218,11 +286,44 @@ impl Worker {
                 self.deadlines.arm(slot, peer.connection().poll_timeout());
             }
             match served {
-                Ok(Next::Wait) => {}
-                Ok(Next::More) => self.enqueue(slot),
-                Err(reason) => self.close(id, &reason),
+                Ok(next) => {
+                    if next == Next::More {
+                        self.enqueue(slot);
+                    }
+                    if !self.desk.answers.is_empty() {
+                        self.unwritten.push(id, &mut self.desk.answers);
+                    }
+                }
+                Err(reason) => {
+                    self.desk.answers.clear();
+                    self.close(id, &reason);
+                }
+            }
+            if self.unwritten.is_full() {
+                self.write_answers();
             }
         }
+        self.write_answers();
+    }
+
+    /// Offers the sockets the answers that waited.
+    fn write_answers(&mut self) {
+        let mut waiting = std::mem::take(&mut self.unwritten.answers);
+        for (id, mut answers) in waiting.drain(..) {
+            let peer = self
+                .connections
+                .get_mut(id)
+                .expect("a connection is closed with its turn or after its answers were written");
+            std::mem::swap(&mut self.desk.answers, &mut answers);
+            let written = peer.write(&mut self.desk);
+            std::mem::swap(&mut self.desk.answers, &mut answers);
+            self.unwritten.give_back(answers);
+            if let Err(reason) = written {
+                self.close(id, &reason);
+            }
+        }
+        self.unwritten.answers = waiting;
+        self.unwritten.len = 0;
     }
 
     /// Commands that waited for a credit go out; their connections go on.

@@ -150,7 +150,7 @@ impl<W: Wake> Writer<W> {
             match effect {
                 Effect::Reply(to, answer) => {
                     let worker = usize::from(to.connection.worker);
-                    workers[worker].replies.push(Reply { to, answer }).expect(
+                    workers[worker].replies.push(Reply::Executed { to, answer }).expect(
                         "a worker has no more commands out than its mailbox has room for replies",
                     );
                     replied[worker] = true;

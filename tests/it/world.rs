@@ -7,7 +7,7 @@ use serde_json::Value;
 use waypost::{
     config::{Config, Environment},
     ids::ConnectionId,
-    processor::{Context, KnownBrokers, Outcome, process},
+    processor::{Context, KnownBrokers, Outcome, RouteCache, look_ahead, process},
     protocol::command::RemotingCommand,
     registry::{Command, Effect, KvTable, Registry, RouteSnapshot, command::PersistTicket},
     time::Timestamp,
@@ -19,6 +19,7 @@ pub(crate) struct World {
     pub(crate) snapshot: Arc<RouteSnapshot>,
     pub(crate) now: Timestamp,
     known: BTreeMap<ConnectionId, KnownBrokers>,
+    route_cache: RouteCache,
     /// Connections the server asked to close.
     pub(crate) closed: Vec<ConnectionId>,
     /// One-way frames for brokers.
@@ -198,6 +199,7 @@ impl World {
             snapshot,
             now,
             known: BTreeMap::new(),
+            route_cache: RouteCache::default(),
             closed: Vec::new(),
             notices: Vec::new(),
             persists: Vec::new(),
@@ -229,12 +231,15 @@ impl World {
         let frame = ask.frame();
         let request = RemotingCommand::decode(&frame).expect("tests send well-formed frames");
         let connection = conn(connection);
+        let route = look_ahead(std::slice::from_ref(&request), &self.snapshot)[0];
         let mut context = Context {
             snapshot: &self.snapshot,
+            route,
             now: self.now,
             connection,
             peer: "127.0.0.1:1".parse().expect("an address"),
             known_brokers: self.known.entry(connection).or_default(),
+            route_cache: &mut self.route_cache,
             go_away: false,
         };
         let mut out = Vec::new();

@@ -14,6 +14,8 @@ pub enum Codec {
 
 /// `BROKER_HEARTBEAT` (spec 2.5).
 pub const BROKER_HEARTBEAT: u16 = 904;
+/// `QUERY_DATA_VERSION` (spec 2.6).
+pub const QUERY_DATA_VERSION: u16 = 322;
 /// `GET_ROUTEINFO_BY_TOPIC` (spec 2.7).
 pub const GET_ROUTE: u16 = 105;
 /// `REGISTER_BROKER` (spec 2.3).
@@ -106,6 +108,17 @@ pub struct Template {
 impl Template {
     /// A frame without a body. A field value `topic-0000000` is where [`Template::append_for_topic`] writes a topic's number.
     pub fn new(codec: Codec, code: u16, version: u16, fields: &[(&str, &str)]) -> Self {
+        Self::with_body(codec, code, version, fields, &[])
+    }
+
+    /// The same with a body.
+    pub fn with_body(
+        codec: Codec,
+        code: u16,
+        version: u16,
+        fields: &[(&str, &str)],
+        body: &[u8],
+    ) -> Self {
         let mut bytes = Vec::new();
         let opaque = OPAQUE_BASE;
         let head = Head {
@@ -114,7 +127,7 @@ impl Template {
             version,
             opaque,
         };
-        encode(head, fields, &[], &mut bytes);
+        encode(head, fields, body, &mut bytes);
         let opaque_at = match codec {
             Codec::Json => find(&bytes, b"\"opaque\":").expect("a header has an opaque") + 9,
             Codec::RocketMq => 8 + 5,

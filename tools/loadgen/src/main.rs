@@ -61,8 +61,15 @@ fn serve_null(options: NullOptions) -> Result<ExitCode> {
 
 fn load(options: &Options) -> Result<ExitCode> {
     let mut display = Display::new();
-    let phases = run::run(options, &mut |progress| display.show(progress))?;
+    let mut announced = Ok(());
+    let phases = run::run(options, &mut |progress| {
+        if let (true, Some(path)) = (is_ready(progress), &options.ready_file) {
+            announced = write(path, "");
+        }
+        display.show(progress);
+    })?;
     display.clear();
+    announced?;
     let (machine, kernel) = process::machine();
     let report = Report {
         options,
@@ -86,6 +93,14 @@ fn load(options: &Options) -> Result<ExitCode> {
     } else {
         ExitCode::from(1)
     })
+}
+
+/// Whether the last broker has registered just now.
+fn is_ready(progress: Progress) -> bool {
+    match progress {
+        Progress::SetUp { done, brokers } => done == brokers,
+        Progress::Phase { .. } => false,
+    }
 }
 
 /// Without the program's folder, which says nothing about the run.

@@ -101,6 +101,7 @@ mod tests {
                 topics: 1,
                 brokers_per_topic: 1,
                 topics_per_broker: 1,
+                first_number: 0,
             },
             codec: Codec::Json,
         }

@@ -17,9 +17,16 @@ pub struct Population {
     pub brokers_per_topic: usize,
     /// Topics that a broker has.
     pub topics_per_broker: usize,
+    /// What is added to the number of a topic or broker in its name, so that two runs beside each other do not share any.
+    pub first_number: usize,
 }
 
 impl Population {
+    /// The number in the name and address of a broker.
+    pub fn broker_number(&self, broker: usize) -> usize {
+        self.first_number + broker
+    }
+
     /// Groups of topics that share their brokers.
     pub fn cells(&self) -> usize {
         self.topics.div_ceil(self.topics_per_broker)
@@ -36,10 +43,11 @@ impl Population {
         self.cells() * (self.brokers_per_topic - 1)
     }
 
-    /// The topics of a broker.
+    /// The numbers of a broker's topics.
     pub fn topics_of(&self, broker: usize) -> Range<usize> {
         let first = broker % self.cells() * self.topics_per_broker;
-        first..self.topics.min(first + self.topics_per_broker)
+        let end = self.topics.min(first + self.topics_per_broker);
+        self.first_number + first..self.first_number + end
     }
 }
 
@@ -64,6 +72,7 @@ mod tests {
             topics: 250,
             brokers_per_topic: 3,
             topics_per_broker: 100,
+            first_number: 0,
         };
         let mut brokers_of = vec![0; 250];
         let mut addresses = BTreeSet::new();
@@ -79,11 +88,36 @@ mod tests {
     }
 
     #[test]
+    fn populations_with_other_first_numbers_share_nothing() {
+        let numbers = |first_number| {
+            let population = Population {
+                topics: 30,
+                brokers_per_topic: 2,
+                topics_per_broker: 10,
+                first_number,
+            };
+            let brokers = 0..population.brokers();
+            let topics: BTreeSet<usize> = brokers
+                .clone()
+                .flat_map(|b| population.topics_of(b))
+                .collect();
+            let addresses: BTreeSet<String> = brokers
+                .map(|b| broker_addr(population.broker_number(b)))
+                .collect();
+            (topics, addresses)
+        };
+        let (one, other) = (numbers(0), numbers(30));
+        assert_eq!((one.0.len(), other.0.len(), other.1.len()), (30, 30, 6));
+        assert!(one.0.is_disjoint(&other.0) && one.1.is_disjoint(&other.1));
+    }
+
+    #[test]
     fn no_topic_is_lost_with_the_brokers_that_may_leave() {
         let population = Population {
             topics: 250,
             brokers_per_topic: 2,
             topics_per_broker: 100,
+            first_number: 0,
         };
         let staying = population.expendable_brokers()..population.brokers();
         let topics: BTreeSet<usize> = staying.flat_map(|b| population.topics_of(b)).collect();

@@ -27,13 +27,24 @@ pub enum BodyForm {
     Compressed,
 }
 
+/// Which of a registration's topics differ from those of the revision before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// All that are listed.
+    All,
+    /// The first that is listed.
+    First,
+}
+
 /// One registration.
 #[derive(Debug)]
 pub struct Registration<'a> {
-    /// Which broker.
+    /// The number in the broker's name.
     pub broker: usize,
     /// Counts the broker's changes: it is the data version's counter, and decides on the topics' queue numbers.
     pub revision: u64,
+    /// The topics that have the revision's queue numbers; the others have those of revision 0.
+    pub extent: Extent,
     /// The topics listed.
     pub topics: &'a [usize],
     /// Form of the body.
@@ -76,21 +87,16 @@ impl Registration<'_> {
         encode(head, &fields, &body, out);
     }
 
-    fn data_version(&self) -> String {
-        format!(
-            "{{\"counter\":{},\"stateVersion\":0,\"timestamp\":1700000000000}}",
-            self.revision
-        )
-    }
-
     /// Queue numbers of one digit, so that the length of a route does not depend on the revision.
-    fn queues(&self) -> u64 {
-        4 + self.revision % 4
+    fn queues(&self, index: usize) -> u64 {
+        match self.extent {
+            Extent::First if index > 0 => 4,
+            Extent::First | Extent::All => 4 + self.revision % 4,
+        }
     }
 
     fn json_body(&self) -> Vec<u8> {
-        let queues = self.queues();
-        let data_version = self.data_version();
+        let data_version = data_version(self.revision);
         let mut body = Vec::with_capacity(400 + 200 * self.topics.len());
         let written = (|| {
             write!(
@@ -101,6 +107,7 @@ impl Registration<'_> {
             )?;
             for (index, topic) in self.topics.iter().enumerate() {
                 let comma = if index == 0 { "" } else { "," };
+                let queues = self.queues(index);
                 write!(
                     body,
                     "{comma}\"topic-{topic:07}\":{{\"attributes\":{{}},\"order\":false,\"perm\":6,\
@@ -129,11 +136,11 @@ impl Registration<'_> {
 
     /// What the compressed form compresses.
     fn plain_text(&self) -> Vec<u8> {
-        let queues = self.queues();
         let mut text = Vec::with_capacity(100 + 50 * self.topics.len());
-        push_item(&self.data_version(), &mut text);
+        push_item(&data_version(self.revision), &mut text);
         push_int(self.topics.len(), &mut text);
-        for topic in self.topics {
+        for (index, topic) in self.topics.iter().enumerate() {
+            let queues = self.queues(index);
             push_item(
                 &format!("topic-{topic:07} {queues} {queues} 6 SINGLE_TAG {{}}"),
                 &mut text,
@@ -143,6 +150,11 @@ impl Registration<'_> {
         push_int(0, &mut text);
         text
     }
+}
+
+/// The data version of a broker's topics, as JSON.
+pub fn data_version(revision: u64) -> String {
+    format!("{{\"counter\":{revision},\"stateVersion\":0,\"timestamp\":1700000000000}}")
 }
 
 fn push_int(value: usize, out: &mut Vec<u8>) {
@@ -166,6 +178,7 @@ mod tests {
         Registration {
             broker: 3,
             revision: 2,
+            extent: Extent::All,
             topics: &[7, 8],
             form,
         }
@@ -182,6 +195,18 @@ mod tests {
             (&topic["topicName"], &topic["readQueueNums"]),
             (&Value::from("topic-0000008"), &Value::from(6))
         );
+    }
+
+    #[test]
+    fn a_change_of_the_first_topic_leaves_the_others_as_they_were() {
+        let one = Registration {
+            extent: Extent::First,
+            ..registration(BodyForm::Json)
+        };
+        let body: Value = serde_json::from_slice(&one.json_body()).unwrap();
+        let table = &body["topicConfigSerializeWrapper"]["topicConfigTable"];
+        assert_eq!(table["topic-0000007"]["readQueueNums"], 6);
+        assert_eq!(table["topic-0000008"]["readQueueNums"], 4);
     }
 
     #[test]

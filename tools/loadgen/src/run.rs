@@ -207,7 +207,7 @@ fn measured_stream(options: &Options, thread: usize, pace: Pace) -> Stream {
             let source = RouteSource::new(
                 options.codec,
                 options.version,
-                options.population.topics,
+                &options.population,
                 options.hot_topics,
                 options.hot_percent,
                 options.seed.wrapping_add(thread as u64),

@@ -37,7 +37,12 @@ pub fn connect(options: &Options, progress: &mut dyn FnMut(usize)) -> Result<Con
     let slices = options.register_topics.div_ceil(SLICE_LEN);
     let window_len = options.depth.max(options.open_depth) + slices;
     let brokers = (0..options.population.brokers()).map(|index| {
-        let mut broker = Broker::new(index, options.codec);
+        let mut broker = Broker::new(
+            index,
+            &options.population,
+            options.codec,
+            options.heartbeat_kind,
+        );
         let stream = register(options, &mut broker)
             .map_err(Error::while_doing(format_args!("register broker {index}")))?;
         progress(index + 1);

@@ -10,7 +10,7 @@ use crate::{
     null::REPLY_LEN_MIN,
     population::Population,
     reply::REPLY_LEN_MAX,
-    source::RegisterKind,
+    source::{HeartbeatKind, RegisterKind},
 };
 
 /// What `--help` prints.
@@ -101,6 +101,8 @@ pub struct Options {
     pub register_topics: usize,
     /// Heartbeats a second beside the measured load.
     pub heartbeat_rate: f64,
+    /// Which request heartbeats are.
+    pub heartbeat_kind: HeartbeatKind,
     /// Brokers that leave at half time.
     pub disconnect_brokers: usize,
     /// Version that route queries come from.
@@ -113,6 +115,8 @@ pub struct Options {
     pub histogram_file: Option<PathBuf>,
     /// Where the plot goes.
     pub plot: Option<PathBuf>,
+    /// A file that is made when all brokers have registered.
+    pub ready_file: Option<PathBuf>,
     /// The server's process.
     pub server_pid: Option<u32>,
 }
@@ -265,6 +269,7 @@ fn defaults(workload: Workload) -> Options {
             topics,
             brokers_per_topic: 4,
             topics_per_broker,
+            first_number: 0,
         },
         hot_topics: 1_000,
         hot_percent: if is_mixed { 90 } else { 0 },
@@ -273,12 +278,14 @@ fn defaults(workload: Workload) -> Options {
         register_kind: RegisterKind::Changed,
         register_topics: 20,
         heartbeat_rate: 0.0,
+        heartbeat_kind: HeartbeatKind::Plain,
         disconnect_brokers: 0,
         version: 479,
         codec: Codec::Json,
         report: Report::Text,
         histogram_file: None,
         plot: None,
+        ready_file: None,
         server_pid: None,
     }
 }
@@ -306,6 +313,7 @@ fn set(options: &mut Options, name: &str, value: &str) -> Result<()> {
         "topics-per-broker" => {
             options.population.topics_per_broker = number(name, value, 1..=10_000)?;
         }
+        "first-number" => options.population.first_number = number(name, value, 0..=40_000)?,
         "hot-topics" => options.hot_topics = number(name, value, 1..=1_000_000)?,
         "hot-percent" => options.hot_percent = number(name, value, 0..=100)? as u64,
         "seed" => options.seed = number(name, value, 0..=usize::MAX)? as u64,
@@ -313,7 +321,9 @@ fn set(options: &mut Options, name: &str, value: &str) -> Result<()> {
         "register-kind" => {
             let kinds = [
                 ("changed", RegisterKind::Changed),
+                ("one", RegisterKind::One),
                 ("unchanged", RegisterKind::Unchanged),
+                ("unchanged-compressed", RegisterKind::UnchangedCompressed),
                 ("split", RegisterKind::Split),
                 ("compressed", RegisterKind::Compressed),
             ];
@@ -321,6 +331,13 @@ fn set(options: &mut Options, name: &str, value: &str) -> Result<()> {
         }
         "register-topics" => options.register_topics = number(name, value, 1..=10_000)?,
         "heartbeat-rate" => options.heartbeat_rate = real(name, value, 0.0..=1_000_000.0)?,
+        "heartbeat-code" => {
+            let kinds = [
+                ("904", HeartbeatKind::Plain),
+                ("322", HeartbeatKind::DataVersion),
+            ];
+            options.heartbeat_kind = choice(name, value, kinds)?;
+        }
         "disconnect-brokers" => options.disconnect_brokers = number(name, value, 0..=16_384)?,
         "version-json" => {
             options.version = choice(name, value, [("strict", 479), ("plain", 399)])?;
@@ -335,6 +352,7 @@ fn set(options: &mut Options, name: &str, value: &str) -> Result<()> {
         }
         "histogram-file" => options.histogram_file = Some(PathBuf::from(value)),
         "plot" => options.plot = Some(PathBuf::from(value)),
+        "ready-file" => options.ready_file = Some(PathBuf::from(value)),
         "server-pid" => {
             let pid = number(name, value, 1..=4_194_304)?;
             options.server_pid = Some(u32::try_from(pid).expect("process numbers have 22 bits"));

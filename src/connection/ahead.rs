@@ -1,0 +1,76 @@
+//! Requests decoded ahead of their execution: route queries that arrived one behind the other are looked up together, so that
+//! their cache misses overlap instead of following one another.
+
+use smallvec::SmallVec;
+
+use super::Violation;
+use crate::{
+    limits::LOOK_AHEAD_MAX,
+    protocol::{
+        code::RequestCode,
+        command::RemotingCommand,
+        frame::{self, Split},
+    },
+};
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub(super) struct Ahead<'a> {
+    pub(super) requests: SmallVec<[RemotingCommand<'a>; LOOK_AHEAD_MAX]>,
+    /// The length of each request's frame.
+    pub(super) lens: SmallVec<[usize; LOOK_AHEAD_MAX]>,
+    pub(super) then: Then,
+}
+
+/// What comes behind the requests of an [`Ahead`].
+#[derive(Debug)]
+pub(super) enum Then {
+    /// Not looked at yet.
+    Unread,
+    /// Less than a frame.
+    Unfinished,
+    /// Nothing that could be executed.
+    Violation(Violation),
+}
+
+impl<'a> Ahead<'a> {
+    /// Nothing decoded yet. To be used again for what comes behind: it is 10 KB that need not be moved.
+    pub(super) fn new() -> Self {
+        Self {
+            requests: SmallVec::new(),
+            lens: SmallVec::new(),
+            then: Then::Unread,
+        }
+    }
+
+    /// Decodes the route queries at the start of `bytes` and the first request behind them, whatever that is.
+    pub(super) fn read(&mut self, bytes: &'a [u8], frame_len_max: usize) {
+        self.requests.clear();
+        self.lens.clear();
+        self.then = Then::Unread;
+        if let Err(violation) = self.fill(bytes, frame_len_max) {
+            self.then = Then::Violation(violation);
+        }
+    }
+
+    fn fill(&mut self, mut bytes: &'a [u8], frame_len_max: usize) -> Result<(), Violation> {
+        while self.lens.len() < LOOK_AHEAD_MAX {
+            let Split::Frame { frame, consumed } = frame::split(bytes, frame_len_max)? else {
+                self.then = Then::Unfinished;
+                break;
+            };
+            self.requests.push(RemotingCommand::default());
+            let request = self.requests.last_mut().expect("it was just put there");
+            if let Err(error) = request.read(frame) {
+                self.requests.pop();
+                return Err(error.into());
+            }
+            self.lens.push(consumed);
+            if request.code != RequestCode::GetRouteInfoByTopic as i32 {
+                break;
+            }
+            bytes = &bytes[consumed..];
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,1 @@
+"""Measures name servers side by side; processes, jars and the protocol client are those of tools/interop."""
