@@ -1,5 +1,4 @@
-//! A whole connection: bytes → `connection` → `processor` → `registry` → bytes, as `server::peer` and `server::writer` move
-//! them, without a socket, a thread or a clock.
+//! A whole connection: bytes → `connection` → `processor` → `registry` → bytes, as `server::peer`, `helper` and `writer` move them, without a socket, a thread or a clock.
 //!
 //! The same stream is sent twice: in one piece to a server that answers at once, and in pieces, to one whose writer is slow, short
 //! of credits and behind a socket that takes little. A peer must not be able to tell the two apart.
@@ -9,7 +8,7 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 use waypost::{
     config::{Config, Environment},
     connection::{
-        Connection, Handled, StreamLimits, Violation,
+        Connection, Handled, Handler, StreamLimits, Violation,
         credit::{Credits, Outstanding},
     },
     ids::ConnectionId,
@@ -17,12 +16,14 @@ use waypost::{
         FRAME_LEN_MAX, IN_FLIGHT_PER_CONNECTION_MAX, LENT_INPUT_LEN_MAX, OUTPUT_BATCH_LEN,
         READ_SCRATCH_LEN,
     },
-    processor::{Context, KnownBrokers, Outcome, process},
+    processor::{Context, KnownBrokers, Outcome, RouteCache, is_heavy, look_ahead, process},
     protocol::{
         command::RemotingCommand,
         frame::{self, Split},
     },
-    registry::{Command, Effect, KvTable, Registry, RouteSnapshot, command::PersistTicket},
+    registry::{
+        Command, Effect, KvTable, Registry, RouteSnapshot, command::PersistTicket, query::Routes,
+    },
     time::Timestamp,
 };
 
@@ -106,13 +107,123 @@ struct Server {
     registry: Registry,
     snapshot: Arc<RouteSnapshot>,
     known: KnownBrokers,
-    /// A command without a credit, and the bytes it counts for.
-    held: Option<(Command, usize)>,
-    at_writer: VecDeque<Command>,
+    route_cache: RouteCache,
+    work: Work,
     at_disk: VecDeque<PersistTicket>,
     fresh_answers: Vec<u8>,
-    longest_answer: usize,
+    /// The most that was kept of answers.
+    output_len_max: usize,
     transcript: Transcript,
+}
+
+/// What others do for the connection's worker.
+#[derive(Default)]
+struct Work {
+    /// Without a credit yet, and the bytes it counts for.
+    held: Option<(Errand, usize)>,
+    at_writer: VecDeque<Command>,
+    /// Frames without their length words.
+    at_helper: VecDeque<Vec<u8>>,
+}
+
+enum Errand {
+    ForWriter(Command),
+    ForHelper(Vec<u8>),
+}
+
+impl Work {
+    /// As `server::outbox`: sends it, or keeps it until there is a credit.
+    fn submit(
+        &mut self,
+        errand: Errand,
+        len: usize,
+        credits: &mut Credits,
+        outstanding: &mut Outstanding,
+    ) -> Handled {
+        assert!(self.held.is_none(), "a held connection executes nothing");
+        if credits.take(outstanding, len) {
+            return self.start(errand);
+        }
+        self.held = Some((errand, len));
+        Handled::Held
+    }
+
+    fn start(&mut self, errand: Errand) -> Handled {
+        match errand {
+            Errand::ForWriter(command) => {
+                self.at_writer.push_back(command);
+                Handled::Submitted
+            }
+            Errand::ForHelper(frame) => {
+                self.at_helper.push_back(frame);
+                Handled::GivenAway
+            }
+        }
+    }
+}
+
+/// Executes the requests of one read against one snapshot.
+struct Clerk<'a> {
+    snapshot: &'a RouteSnapshot,
+    known: &'a mut KnownBrokers,
+    route_cache: &'a mut RouteCache,
+    routes: Routes<'a>,
+    work: &'a mut Work,
+    credits: &'a mut Credits,
+    asked: &'a mut Vec<i32>,
+}
+
+impl Clerk<'_> {
+    fn process(
+        &mut self,
+        place: usize,
+        request: &RemotingCommand<'_>,
+        out: &mut Vec<u8>,
+    ) -> Outcome {
+        let mut context = Context {
+            snapshot: self.snapshot,
+            route: self.routes.get_mut(place).and_then(Option::take),
+            now: NOW,
+            connection: ID,
+            peer: ([127, 0, 0, 1], 1).into(),
+            known_brokers: self.known,
+            route_cache: self.route_cache,
+            go_away: false,
+        };
+        process(request, &mut context, out)
+    }
+}
+
+impl Handler for Clerk<'_> {
+    fn look_ahead(&mut self, requests: &[RemotingCommand<'_>]) {
+        self.routes = look_ahead(requests, self.snapshot);
+    }
+
+    fn handle(
+        &mut self,
+        place: usize,
+        request: &RemotingCommand<'_>,
+        out: &mut Vec<u8>,
+        outstanding: &mut Outstanding,
+    ) -> Handled {
+        if !request.is_oneway() {
+            self.asked.push(request.opaque);
+        }
+        if is_heavy(request, self.snapshot) {
+            let (job, len) = (request.frame.to_vec(), request.frame.len());
+            return self
+                .work
+                .submit(Errand::ForHelper(job), len, self.credits, outstanding);
+        }
+        match self.process(place, request, out) {
+            Outcome::Answered | Outcome::Silent => Handled::Done,
+            Outcome::Submit(command) | Outcome::AnsweredAndSubmit(command) => {
+                let len = request.body.len() + command.held_len();
+                self.work
+                    .submit(Errand::ForWriter(command), len, self.credits, outstanding)
+            }
+        }
+    }
 }
 
 impl Server {
@@ -135,11 +246,11 @@ impl Server {
             snapshot,
             registry,
             known: KnownBrokers::default(),
-            held: None,
-            at_writer: VecDeque::new(),
+            route_cache: RouteCache::default(),
+            work: Work::default(),
             at_disk: VecDeque::new(),
             fresh_answers: Vec::new(),
-            longest_answer: 0,
+            output_len_max: 0,
             transcript: Transcript {
                 asked: Vec::new(),
                 answers: Vec::new(),
@@ -175,6 +286,7 @@ impl Server {
             }
             progress |= self.write_some();
             progress |= self.writer_turn();
+            progress |= self.helper_turn();
             progress |= self.disk_turn();
             progress |= self.send_held();
             while self.connection.can_resume() {
@@ -182,7 +294,6 @@ impl Server {
                 progress = true;
                 self.write_some();
             }
-            self.check_bounds();
             if self.connection.has_executed_all() && self.connection.owes_nothing() {
                 return Ok(());
             }
@@ -206,49 +317,21 @@ impl Server {
     }
 
     fn execute(&mut self, arrived: Option<(&[u8], usize)>) -> Result<(), Violation> {
-        let Self {
-            connection,
-            credits,
-            snapshot,
-            known,
-            held,
-            at_writer,
-            fresh_answers,
-            transcript,
-            ..
-        } = self;
-        let handle =
-            |request: &RemotingCommand<'_>, out: &mut Vec<u8>, outstanding: &mut Outstanding| {
-                if !request.is_oneway() {
-                    transcript.asked.push(request.opaque);
-                }
-                let mut context = Context {
-                    snapshot,
-                    now: NOW,
-                    connection: ID,
-                    peer: ([127, 0, 0, 1], 1).into(),
-                    known_brokers: known,
-                    go_away: false,
-                };
-                match process(request, &mut context, out) {
-                    Outcome::Answered | Outcome::Silent => Handled::Done,
-                    Outcome::Submit(command) | Outcome::AnsweredAndSubmit(command) => {
-                        let len = request.body.len() + command.held_len();
-                        if credits.take(outstanding, len) {
-                            at_writer.push_back(command);
-                            return Handled::Submitted;
-                        }
-                        assert!(held.is_none(), "a held connection executes nothing");
-                        *held = Some((command, len));
-                        Handled::Held
-                    }
-                }
-            };
+        let clerk = Clerk {
+            snapshot: &self.snapshot,
+            known: &mut self.known,
+            route_cache: &mut self.route_cache,
+            routes: Routes::new(),
+            work: &mut self.work,
+            credits: &mut self.credits,
+            asked: &mut self.transcript.asked,
+        };
+        let answers = &mut self.fresh_answers;
         match arrived {
-            Some((bytes, lent)) => {
-                connection.handle_input(bytes, lent, &LIMITS, NOW, fresh_answers, handle)
-            }
-            None => connection.resume(&LIMITS, fresh_answers, handle),
+            Some((bytes, lent)) => self
+                .connection
+                .handle_input(bytes, lent, &LIMITS, NOW, answers, clerk),
+            None => self.connection.resume(&LIMITS, answers, clerk),
         }
     }
 
@@ -256,12 +339,17 @@ impl Server {
     fn write(&mut self, room: usize) -> bool {
         self.connection.keep_output(&self.fresh_answers);
         self.fresh_answers.clear();
-        let count = self.connection.output().len().min(room);
-        let bytes = &self.connection.output().as_slice()[..count];
-        self.transcript.answers.extend_from_slice(bytes);
-        self.connection.written(count, NOW);
+        self.output_len_max = self.output_len_max.max(self.connection.output().len());
+        let mut left = room;
+        while left > 0 && !self.connection.output().is_empty() {
+            let next = self.connection.output().as_slice();
+            let count = next.len().min(left);
+            self.transcript.answers.extend_from_slice(&next[..count]);
+            self.connection.written(count, NOW);
+            left -= count;
+        }
         self.connection.apply_water_marks(&LIMITS);
-        count > 0
+        left < room
     }
 
     fn write_some(&mut self) -> bool {
@@ -271,11 +359,11 @@ impl Server {
 
     /// The writer applies some of the commands that are out as one batch.
     fn writer_turn(&mut self) -> bool {
-        if self.at_writer.is_empty() {
+        if self.work.at_writer.is_empty() {
             return false;
         }
-        let count = self.weather.amount(self.at_writer.len());
-        for command in self.at_writer.drain(..count) {
+        let count = self.weather.amount(self.work.at_writer.len());
+        for command in self.work.at_writer.drain(..count) {
             self.registry.apply(command, NOW);
         }
         self.publish();
@@ -317,17 +405,56 @@ impl Server {
         }
     }
 
+    /// The helper is done with the oldest frame, as in `server::helper` and `server::worker`.
+    fn helper_turn(&mut self) -> bool {
+        let Some(frame) = self.work.at_helper.pop_front() else {
+            return false;
+        };
+        if self.transcript.violation.is_some() {
+            self.credits.give_back_late();
+            return true;
+        }
+        let request = RemotingCommand::decode(&frame).expect("it was decoded before");
+        let mut answer = Vec::new();
+        let outcome = Clerk {
+            snapshot: &self.snapshot,
+            known: &mut KnownBrokers::default(),
+            route_cache: &mut RouteCache::default(),
+            routes: Routes::new(),
+            work: &mut self.work,
+            credits: &mut self.credits,
+            asked: &mut Vec::new(),
+        }
+        .process(0, &request, &mut answer);
+        match outcome {
+            Outcome::Answered | Outcome::Silent => self
+                .connection
+                .handle_answer(&mut self.credits, [answer.into()]),
+            Outcome::Submit(command) | Outcome::AnsweredAndSubmit(command) => {
+                self.connection.take_back(&mut self.credits);
+                let len = frame.len() + command.held_len();
+                let outstanding = self.connection.outstanding_mut();
+                let errand = Errand::ForWriter(command);
+                let handled = self
+                    .work
+                    .submit(errand, len, &mut self.credits, outstanding);
+                self.connection.submitted_again(handled);
+            }
+        }
+        true
+    }
+
     /// Another connection's command is done, so there may be a credit for one that waits.
     fn send_held(&mut self) -> bool {
-        let Some((command, len)) = self.held.take() else {
+        let Some((errand, len)) = self.work.held.take() else {
             return false;
         };
         if self.credits.take(self.connection.outstanding_mut(), len) {
             self.connection.submitted();
-            self.at_writer.push_back(command);
+            self.work.start(errand);
             return true;
         }
-        self.held = Some((command, len));
+        self.work.held = Some((errand, len));
         if self.others.commands() > 0 {
             self.credits.give_back(&mut self.others);
             return true;
@@ -338,11 +465,11 @@ impl Server {
     /// The connection goes, as in `server::worker`: its brokers leave, whatever was still on its way.
     fn close(&mut self) {
         if self.transcript.violation.is_some() {
-            self.held = None;
+            self.work.held = None;
             self.credits.abandon(*self.connection.outstanding_mut());
         }
-        self.at_writer.push_back(Command::ConnectionClosed(ID));
-        while self.writer_turn() || self.disk_turn() {}
+        self.work.at_writer.push_back(Command::ConnectionClosed(ID));
+        while self.writer_turn() || self.disk_turn() || self.helper_turn() {}
         while self.others.commands() > 0 {
             self.credits.give_back(&mut self.others);
         }
@@ -351,30 +478,17 @@ impl Server {
         assert!(!self.registry.carries_brokers(ID));
     }
 
-    /// What is kept for a peer: one unfinished frame and what waits for the commands before it; answers up to the high-water
-    /// mark, and those that were on their way when it was reached.
-    fn check_bounds(&mut self) {
-        let output = self.connection.output().as_slice();
-        let mut rest = output;
-        while let Ok(Split::Frame { consumed, .. }) = frame::split(rest, usize::MAX) {
-            self.longest_answer = self.longest_answer.max(consumed);
-            rest = &rest[consumed..];
-        }
-        self.longest_answer = self.longest_answer.max(rest.len());
-        let batch = OUTPUT_BATCH_LEN.max(LIMITS.high_water);
-        let on_their_way = (IN_FLIGHT_PER_CONNECTION_MAX + 2) * self.longest_answer;
-        assert!(output.len() <= batch + on_their_way, "{}", output.len());
-    }
-
-    /// Every answer is a well-formed frame, and each request that wants one has one, in order.
+    /// Every answer is a well-formed frame, and each request that wants one has one, in order. What was kept of them at a time
+    /// is a batch, or what the high-water mark allows, and those that were on their way when it was reached.
     fn check_answers(&self) {
         let mut rest = self.transcript.answers.as_slice();
-        let mut answered = 0;
+        let (mut answered, mut longest) = (0, 0);
         while !rest.is_empty() {
             let Ok(Split::Frame { frame, consumed }) = frame::split(rest, usize::MAX) else {
                 panic!("no whole frame in {:?}", rest.escape_ascii().to_string());
             };
             rest = &rest[consumed..];
+            longest = longest.max(consumed);
             let answer = RemotingCommand::decode(frame).expect("an answer can be read");
             assert!(answer.is_response() && !answer.is_oneway());
             assert_eq!(answer.version, 479);
@@ -385,6 +499,9 @@ impl Server {
         if self.transcript.violation.is_none() {
             assert_eq!(answered, self.transcript.asked.len());
         }
+        let batch = OUTPUT_BATCH_LEN.max(LIMITS.high_water);
+        let on_their_way = (IN_FLIGHT_PER_CONNECTION_MAX + 2) * longest;
+        assert!(self.output_len_max <= batch + on_their_way);
     }
 }
 
