@@ -26,7 +26,11 @@ use waypost::sync::{Parker, Receiver, Wake};
 
 /// How often a scenario is repeated on the real machine.
 #[cfg(not(loom))]
-const REPETITIONS: usize = 20_000;
+const REPETITIONS: usize = if cfg!(feature = "slow-machine") {
+    2_000
+} else {
+    20_000
+};
 
 /// Runs `scenario` in every order there is, or many times.
 pub fn model(scenario: impl Fn() + Send + Sync + 'static) {

@@ -146,30 +146,36 @@ pub fn look_ahead<'s>(requests: &[RemotingCommand<'_>], snapshot: &'s RouteSnaps
 /// Whether executing a request takes so long that other connections should not wait for it.
 #[must_use]
 pub fn is_heavy(request: &RemotingCommand<'_>, snapshot: &RouteSnapshot) -> bool {
-    let Some(code) = RequestCode::from_i32(request.code) else {
+    // What is asked most is settled first.
+    let Some(code) = RequestCode::from_i32(request.code)
+        .filter(|code| *code != RequestCode::GetRouteInfoByTopic)
+    else {
         return false;
     };
-    match code {
-        RequestCode::RegisterBroker | RequestCode::RegisterTopicInNamesrv => {
-            let compressed = boolean(request, "compressed").unwrap_or(false);
-            let len_max = if compressed {
-                limits::HELPED_COMPRESSED_LEN
-            } else {
-                limits::HELPED_BODY_LEN
-            };
-            request.body.len() > len_max
-        }
-        RequestCode::GetTopicsByCluster => snapshot.counts().0 > limits::HELPED_ENTRIES,
-        RequestCode::GetKvListByNamespace => request
-            .ext
-            .get("namespace")
-            .and_then(|namespace| snapshot.kv_list(namespace))
-            .is_some_and(|body| body.len() > limits::HELPED_BODY_LEN),
-        code if is_list_of_all(code) => {
-            let (topics, groups, _) = snapshot.counts();
-            topics.max(groups) > limits::HELPED_ENTRIES
-        }
-        _ => false,
+    let (topics, groups, _) = snapshot.counts();
+    if is_list_of_all(code) {
+        topics.max(groups) > limits::HELPED_ENTRIES
+    } else if code == RequestCode::GetTopicsByCluster {
+        topics > limits::HELPED_ENTRIES
+    } else if code == RequestCode::GetKvListByNamespace {
+        let namespace = request.ext.get("namespace");
+        let body = namespace.and_then(|namespace| snapshot.kv_list(namespace));
+        body.is_some_and(|body| body.len() > limits::HELPED_BODY_LEN)
+    } else if [
+        RequestCode::RegisterBroker,
+        RequestCode::RegisterTopicInNamesrv,
+    ]
+    .contains(&code)
+    {
+        let compressed = boolean(request, "compressed").unwrap_or(false);
+        let len_max = if compressed {
+            limits::HELPED_COMPRESSED_LEN
+        } else {
+            limits::HELPED_BODY_LEN
+        };
+        request.body.len() > len_max
+    } else {
+        false
     }
 }
 

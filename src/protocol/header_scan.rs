@@ -7,7 +7,10 @@
 
 use std::borrow::Cow;
 
-use super::command::{ExtFields, RemotingCommand};
+use super::{
+    command::{ExtFields, RemotingCommand},
+    words,
+};
 
 /// More than brokers send; a header with more takes the other way, which bounds them.
 const EXT_FIELDS_MAX: usize = 32;
@@ -167,22 +170,14 @@ impl<'a> Scan<'a> {
 /// are most of it.
 #[inline]
 fn plain_len(bytes: &[u8]) -> usize {
-    const ONES: u64 = u64::from_ne_bytes([0x01; 8]);
-    const HIGH_BITS: u64 = u64::from_ne_bytes([0x80; 8]);
-    const QUOTES: u64 = u64::from_ne_bytes([b'"'; 8]);
-    const BACKSLASHES: u64 = u64::from_ne_bytes([b'\\'; 8]);
-    const BLANKS: u64 = u64::from_ne_bytes([b' '; 8]);
-    let (words, rest) = bytes.as_chunks::<8>();
-    for (index, word) in words.iter().enumerate() {
+    let (whole, rest) = bytes.as_chunks::<8>();
+    for (index, word) in whole.iter().enumerate() {
         let word = u64::from_le_bytes(*word);
-        // Sets the high bit of each byte that is zero in a difference, or below a blank. A borrow can set further ones, but only
-        // above a true one, and the lowest is what counts.
-        let zero = |difference: u64| difference.wrapping_sub(ONES) & !difference;
-        let found =
-            (zero(word ^ QUOTES) | zero(word ^ BACKSLASHES)) | (word.wrapping_sub(BLANKS) & !word);
-        let found = found & HIGH_BITS;
+        let found = words::zero_bytes(word ^ words::all(b'"'))
+            | words::zero_bytes(word ^ words::all(b'\\'))
+            | words::bytes_below(word, b' ');
         if found != 0 {
-            return index * 8 + found.trailing_zeros() as usize / 8;
+            return index * 8 + words::first(found);
         }
     }
     let ends = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..=0x1F);

@@ -25,3 +25,4 @@ pub mod register_body;
 
 #[cfg(test)]
 mod tests;
+mod words;

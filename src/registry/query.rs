@@ -255,7 +255,10 @@ impl Route<'_> {
         let start = out.len();
         for slot in &*self.topic.slots {
             let broker = self.snapshot.brokers.at(slot.broker);
-            if view.zone.is_some_and(|zone| !is_in_zone(broker, zone)) {
+            if view
+                .zone
+                .is_some_and(|zone| !self.is_in_zone(slot, broker, zone))
+            {
                 continue;
             }
             let before = out.len();
@@ -272,15 +275,27 @@ impl Route<'_> {
 
     /// A slave that may act as master is shown as id 0, unless the topic can still be written (spec 3.8 step 5).
     fn broker_data<'b>(&self, slot: &Slot, broker: &'b BrokerEntry) -> &'b super::entry::Dialects {
-        let raw = &broker.texts.data;
+        self.acting(slot, broker).unwrap_or(&broker.texts.data)
+    }
+
+    /// The group with its acting master, if it is to be shown so.
+    fn acting<'b>(
+        &self,
+        slot: &Slot,
+        broker: &'b BrokerEntry,
+    ) -> Option<&'b super::entry::Dialects> {
         let rewritten = self.snapshot.settings.support_acting_master
             && !slot.queues.is_writable()
             && !self.shows_true_members();
-        if rewritten {
-            broker.texts.acting.as_ref().unwrap_or(raw)
-        } else {
-            raw
-        }
+        broker.texts.acting.as_ref().filter(|_| rewritten)
+    }
+
+    /// Groups that are shown without a master are shown to every zone (spec 7.2).
+    fn is_in_zone(&self, slot: &Slot, broker: &BrokerEntry, zone: &str) -> bool {
+        // Ends at the first letter that differs, so a long name from a peer costs no more than the broker's own.
+        let same = |name: &str| folded(name).eq(folded(zone));
+        let has_master = broker.has_master() || self.acting(slot, broker).is_some();
+        !has_master || broker.zone_name.as_deref().is_some_and(same)
     }
 
     fn write_order_topic_conf(&self, dialect: Dialect, out: &mut Vec<u8>) {
@@ -308,13 +323,6 @@ impl Route<'_> {
         }
         out.push(b'}');
     }
-}
-
-/// Groups without a master are shown to every zone (spec 7.2).
-fn is_in_zone(broker: &BrokerEntry, zone: &str) -> bool {
-    // Ends at the first letter that differs, so a long name from a peer costs no more than the broker's own.
-    let same = |name: &str| folded(name).eq(folded(zone));
-    !broker.has_master() || broker.zone_name.as_deref().is_some_and(same)
 }
 
 /// The letters of a name without their case.

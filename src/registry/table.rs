@@ -22,7 +22,8 @@ const FANOUT_BITS: u32 = FANOUT.trailing_zeros();
 /// The full hash of a key. Its top bits choose the leaf, its low half is the tag inside the leaf.
 pub(crate) type Hash = u64;
 
-type Leaf<V> = Arc<[(u32, Arc<V>)]>;
+type LeafSlice<V> = [(u32, Arc<V>)];
+type Leaf<V> = Arc<LeafSlice<V>>;
 
 #[derive(Clone)]
 struct Branch<T>([T; FANOUT]);
@@ -142,7 +143,7 @@ impl<V: Keyed> Table<V> {
                 &*middle.0[bits::branch(*hash, 1)]
             })
             .collect();
-        let leaves: SmallVec<[&[(u32, Arc<V>)]; N]> = keys
+        let leaves: SmallVec<[&LeafSlice<V>; N]> = keys
             .iter()
             .zip(lowers)
             .map(|((hash, _), lower)| &*lower.0[bits::branch(*hash, 2)])

@@ -4,7 +4,7 @@ use crate::ids::ConnectionId;
 
 /// The connections of one worker, of whatever kind.
 #[derive(Debug)]
-pub(super) struct Connections<T> {
+pub struct Connections<T> {
     worker: u16,
     slots: Vec<Slot<T>>,
     free: Vec<u32>,
@@ -17,7 +17,9 @@ struct Slot<T> {
 }
 
 impl<T> Connections<T> {
-    pub(super) fn new(worker: u16) -> Self {
+    /// No connections yet.
+    #[must_use]
+    pub fn new(worker: u16) -> Self {
         Self {
             worker,
             slots: Vec::new(),
@@ -26,7 +28,7 @@ impl<T> Connections<T> {
     }
 
     /// Gives a connection a slot.
-    pub(super) fn insert(&mut self, peer: T) -> ConnectionId {
+    pub fn insert(&mut self, peer: T) -> ConnectionId {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot {
                 generation: 0,
@@ -44,7 +46,7 @@ impl<T> Connections<T> {
     }
 
     /// Takes a connection out.
-    pub(super) fn remove(&mut self, id: ConnectionId) -> Option<T> {
+    pub fn remove(&mut self, id: ConnectionId) -> Option<T> {
         self.get_mut(id)?;
         let place = &mut self.slots[id.slot as usize];
         // Wraps after four thousand million tenants of one slot; no reply is that late.
@@ -54,7 +56,7 @@ impl<T> Connections<T> {
     }
 
     /// The connection of this identity, if it is still there.
-    pub(super) fn get_mut(&mut self, id: ConnectionId) -> Option<&mut T> {
+    pub fn get_mut(&mut self, id: ConnectionId) -> Option<&mut T> {
         let place = self.slots.get_mut(id.slot as usize)?;
         place
             .peer

@@ -13,6 +13,7 @@ use smallvec::SmallVec;
 use super::{
     clock::Clock,
     message::{PollWaker, Reply},
+    writer::WorkerDoor,
 };
 use crate::{
     ids::ConnectionId,
@@ -39,12 +40,14 @@ pub(super) struct Job {
 
 /// What came of a job.
 #[derive(Debug)]
-pub(super) enum Done {
+pub enum Done {
     /// It is answered with these bytes, or wants no answer.
     Answer(Answer),
     /// It is read; the writer executes it, and it counts as `request_len` bytes until then.
     Command {
+        /// What it asks of the writer.
         command: Command,
+        /// How much it counts as.
         request_len: usize,
     },
 }
@@ -72,12 +75,15 @@ struct Lists {
 impl Helper {
     pub(super) fn new(
         snapshots: Subscriber<RouteSnapshot>,
-        replies: Vec<Sender<Reply, PollWaker>>,
+        workers: &[WorkerDoor<PollWaker>],
         clock: Clock,
     ) -> Self {
         Self {
             snapshots,
-            replies,
+            replies: workers
+                .iter()
+                .map(|worker| worker.replies.clone())
+                .collect(),
             lists: Lists::default(),
             clock,
         }

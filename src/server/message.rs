@@ -33,22 +33,26 @@ impl Wake for PollWaker {
 
 /// To a worker: the outcome of what it has out. Its mailbox has room for one each.
 #[derive(Debug)]
-pub(super) enum Reply {
+pub enum Reply {
     /// The writer has executed a command.
     Executed {
+        /// Whose.
         to: ReplyTo,
+        /// `None`: the command only stops counting as out.
         answer: Option<Response>,
     },
     /// The helper is done with a request.
     Helped {
+        /// Whose.
         connection: ConnectionId,
+        /// What came of it.
         done: Done,
     },
 }
 
 /// To a worker: anything else.
 #[derive(Debug)]
-pub(super) enum Order {
+pub enum Order {
     /// Serve this new connection.
     Serve(TcpStream, SocketAddr),
     /// Close this one: its broker fell silent.
@@ -61,14 +65,18 @@ pub(super) enum Order {
 
 /// To the notifier: a frame for these broker addresses.
 #[derive(Debug)]
-pub(super) struct Notice {
-    pub(super) to: Vec<Arc<str>>,
-    pub(super) frame: Bytes,
+pub struct Notice {
+    /// Their `host:port`.
+    pub to: Vec<Arc<str>>,
+    /// A whole frame.
+    pub frame: Bytes,
 }
 
 /// To the persister: the next content of a file.
 #[derive(Debug)]
-pub(super) struct PersistJob {
-    pub(super) ticket: PersistTicket,
-    pub(super) content: Bytes,
+pub struct PersistJob {
+    /// Names the job in the report.
+    pub ticket: PersistTicket,
+    /// The whole file.
+    pub content: Bytes,
 }

@@ -2,16 +2,19 @@
 //!
 //! [`Server::start`] wires the threads of the picture in [the crate's documentation](crate); [`Server::shutdown`] ends them in
 //! the order in which work flows, so that nothing accepted is lost: acceptor, workers, helper, writer, persister, notifier.
+//!
+//! What needs neither sockets nor files nor the clock, [`connections`], [`message`] and [`writer`], is public for those who run
+//! it under other schedulers than the machine's.
 
 mod acceptor;
 pub mod clock;
-mod connections;
+pub mod connections;
 mod file;
 mod helper;
 pub mod kv_store;
 mod listener;
 mod log_limit;
-mod message;
+pub mod message;
 mod notifier;
 mod outbox;
 mod peer;
@@ -20,7 +23,7 @@ pub mod signal;
 mod start;
 mod stats;
 mod worker;
-mod writer;
+pub mod writer;
 
 use std::{net::SocketAddr, thread::JoinHandle};
 

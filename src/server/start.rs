@@ -127,32 +127,19 @@ pub(super) fn start(mut config: Config, kv: KvTable) -> Result<Server, StartErro
 
     let (persister, persist_jobs) = start_persister(&wiring, paths)?;
     let (notifier, notices) = start_notifier(&wiring)?;
-    let mut workers = Vec::with_capacity(worker_count);
-    let mut doors = Vec::with_capacity(worker_count);
-    for index in 0..worker_count {
-        let started = start_worker(&wiring, index)?;
-        workers.push(started.thread);
-        doors.push(started.door);
-    }
-    let replies = doors.iter().map(|door| door.replies.clone()).collect();
+    let (workers, doors) = start_workers(&wiring, worker_count)?;
     let helper = start_helper(
-        Helper::new(wiring.snapshots.subscribe(), replies, clock),
+        Helper::new(wiring.snapshots.subscribe(), &doors, clock),
         job_receiver,
         helper_parker,
         helper_unparker,
     )?;
-    let writer = Writer::new(
-        registry,
-        publisher,
-        doors,
-        Errands {
-            notices,
-            persist_jobs,
-        },
-        clock.now(),
-    );
+    let errands = Errands {
+        notices,
+        persist_jobs,
+    };
     let writer = start_writer(
-        writer,
+        Writer::new(registry, publisher, doors, errands, clock.now()),
         command_receiver,
         writer_parker,
         writer_unparker,
@@ -195,6 +182,17 @@ fn worker_count(config: &Config) -> usize {
         .worker_threads()
         .unwrap_or_else(spare)
         .min(usize::from(u16::MAX))
+}
+
+type Doors = Vec<WorkerDoor<PollWaker>>;
+
+fn start_workers(wiring: &Wiring, count: usize) -> Result<(Vec<WorkerThread>, Doors), StartError> {
+    let started = (0..count).map(|index| start_worker(wiring, index));
+    let started: Vec<_> = started.collect::<Result<_, _>>()?;
+    Ok(started
+        .into_iter()
+        .map(|worker| (worker.thread, worker.door))
+        .unzip())
 }
 
 fn start_worker(wiring: &Wiring, index: usize) -> Result<StartedWorker, StartError> {

@@ -21,21 +21,45 @@ use crate::{
 
 /// The writer's view of one worker.
 #[derive(Debug)]
-pub(super) struct WorkerDoor<W> {
-    pub(super) replies: Sender<Reply, W>,
-    pub(super) orders: Sender<Order, W>,
+pub struct WorkerDoor<W> {
+    /// Has room for every command that the worker may have out.
+    pub replies: Sender<Reply, W>,
+    /// May be full: what does not fit is kept.
+    pub orders: Sender<Order, W>,
 }
 
 /// What the writer does not do itself.
 #[derive(Debug)]
-pub(super) struct Errands<W> {
-    pub(super) notices: Sender<Notice, W>,
-    pub(super) persist_jobs: Sender<PersistJob, Unparker>,
+pub struct Errands<W> {
+    /// To the notifier.
+    pub notices: Sender<Notice, W>,
+    /// To the persister.
+    pub persist_jobs: Sender<PersistJob, Unparker>,
+}
+
+/// What a turn had, and what comes after it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Turned {
+    /// How many commands were applied.
+    pub commands: usize,
+    /// What to do now.
+    pub next: Next,
+}
+
+/// What the writer does after a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// There may be more commands: another turn.
+    Turn,
+    /// Nothing, until it is woken or this moment comes.
+    Wait(Option<Timestamp>),
+    /// End: it was told to stop, and everything sent before that is done, files included.
+    End,
 }
 
 /// The owner of the registry.
 #[derive(Debug)]
-pub(super) struct Writer<W> {
+pub struct Writer<W> {
     registry: Registry,
     publisher: Publisher<RouteSnapshot>,
     workers: Vec<WorkerDoor<W>>,
@@ -51,7 +75,9 @@ pub(super) struct Writer<W> {
 }
 
 impl<W: Wake> Writer<W> {
-    pub(super) fn new(
+    /// A writer that has published what `registry` holds at first.
+    #[must_use]
+    pub fn new(
         registry: Registry,
         publisher: Publisher<RouteSnapshot>,
         workers: Vec<WorkerDoor<W>>,
@@ -80,28 +106,48 @@ impl<W: Wake> Writer<W> {
         stop: &Flag,
     ) {
         loop {
-            // Before the drain: what was sent before the flag was raised is then seen by it.
-            let stopping = stop.is_raised();
             let now = clock.now();
-            let (count, took) = clock.time(|| self.turn(&mut commands, now));
-            if count > 0 {
-                self.stats.turned(count, took);
+            let (turned, took) = clock.time(|| self.turn(&mut commands, stop, now));
+            if turned.commands > 0 {
+                self.stats.turned(turned.commands, took);
             }
             if let Some(line) = self.stats.poll_report(now) {
                 tracing::info!("{line}");
             }
-            if stopping && count == 0 && self.persists_out == 0 {
-                return;
-            }
-            if count == 0 {
-                self.publisher.reclaim();
-                parker.park(clock.until(self.poll_timeout(now)));
+            match turned.next {
+                Next::Turn => {}
+                Next::Wait(deadline) => parker.park(clock.until(deadline)),
+                Next::End => return,
             }
         }
     }
 
-    /// One batch; says how many commands it had.
-    fn turn(&mut self, commands: &mut Receiver<Command, Unparker>, now: Timestamp) -> usize {
+    /// One batch of commands, with all that comes of it.
+    pub fn turn(
+        &mut self,
+        commands: &mut Receiver<Command, Unparker>,
+        stop: &Flag,
+        now: Timestamp,
+    ) -> Turned {
+        // Before the drain: what was sent before the flag was raised is then seen by it. Scenario: writer, mutant
+        // `stop-read-after-the-drain`.
+        let stopping = stop.is_raised();
+        let count = self.apply(commands, now);
+        self.publish(now);
+        self.send_closes();
+        for (worker, replied) in self.workers.iter().zip(&mut self.replied) {
+            if std::mem::take(replied) {
+                worker.replies.wake();
+            }
+        }
+        Turned {
+            commands: count,
+            next: self.next(count, stopping, now),
+        }
+    }
+
+    /// Applies what has been sent, and what the time has brought; says how many commands there were.
+    fn apply(&mut self, commands: &mut Receiver<Command, Unparker>, now: Timestamp) -> usize {
         let Self {
             registry,
             persists_out,
@@ -119,14 +165,19 @@ impl<W: Wake> Writer<W> {
         {
             registry.handle_timeout(now);
         }
-        self.publish(now);
-        self.send_closes();
-        for (worker, replied) in self.workers.iter().zip(&mut self.replied) {
-            if std::mem::take(replied) {
-                worker.replies.wake();
-            }
-        }
         drained.count
+    }
+
+    /// What follows a turn of `count` commands.
+    fn next(&mut self, count: usize, stopping: bool, now: Timestamp) -> Next {
+        if count > 0 {
+            return Next::Turn;
+        }
+        if stopping && self.persists_out == 0 {
+            return Next::End;
+        }
+        self.publisher.reclaim();
+        Next::Wait(self.poll_timeout(now))
     }
 
     /// Publishes, and then does what the registry asks for.

@@ -998,3 +998,38 @@ fn the_plain_form_is_what_the_helpers_of_these_tests_take_it_for() {
     );
     assert!(register_body(&many(1), (0, 1, 1)).contains("\"T1\""));
 }
+
+#[test]
+fn a_pause_of_the_whole_process_expires_nobody_who_was_only_not_heard() {
+    let mut world = World::new();
+    for (connection, name) in [(1, "a"), (2, "b")] {
+        let addr = format!("10.0.0.{connection}:1");
+        let registration = reg("c", name, 0, &addr, &topics(&[name, "other"]), (0, 1, 1));
+        assert_eq!(world.send(connection, &registration).code, 0);
+    }
+    world.freeze(SECOND * 600);
+    assert!(world.route("a").is_some());
+    // Only one of them has something to say that came during the pause.
+    assert_eq!(world.send(1, &heartbeat("c", "a", "10.0.0.1:1")).code, 0);
+    world.pass(SECOND * 5);
+    assert!(world.route("a").is_some());
+    assert!(world.route("b").is_none());
+    assert_eq!(world.closed, [conn(2)]);
+}
+
+#[test]
+fn a_pause_puts_a_scan_off_once_and_not_for_ever() {
+    let mut world = World::new();
+    let registration = reg(
+        "c",
+        "a",
+        0,
+        "10.0.0.1:1",
+        &topics(&["a", "other"]),
+        (0, 1, 1),
+    );
+    assert_eq!(world.send(1, &registration).code, 0);
+    world.freeze(SECOND * 600);
+    world.freeze(SECOND * 600);
+    assert!(world.route("a").is_none());
+}

@@ -5,6 +5,7 @@
     reason = "this is how a test fails"
 )]
 
+mod allocations;
 mod client;
 mod corpus;
 mod faults;
@@ -13,5 +14,6 @@ mod parity;
 mod process;
 mod rules;
 mod server;
+mod sim;
 mod tidy;
 mod world;

@@ -646,3 +646,46 @@ fn memory_follows_what_is_live() {
         assert_eq!(world.snapshot.counts(), (0, 0, 0));
     }
 }
+
+#[test]
+fn a_route_at_hand_follows_every_change_of_its_topic_and_its_brokers() {
+    let mut world = World::new();
+    let ask_often = |world: &mut World, topic: &str| {
+        let bodies: Vec<_> = (0..4)
+            .map(|_| world.send(9, &route(topic)).json())
+            .collect();
+        assert!(bodies.iter().all(|body| *body == bodies[0]));
+        bodies[0].to_string()
+    };
+    world.send(
+        1,
+        &reg("c", "a", 0, "10.0.0.1:1", &topics(&["t", "u"]), (0, 1, 1)),
+    );
+    let first = ask_often(&mut world, "t");
+    assert_eq!(
+        ask_often(&mut world, "u"),
+        first,
+        "the same brokers and queues"
+    );
+    // A broker changes, not a topic.
+    world.send(
+        1,
+        &reg("c", "a", 1, "10.0.0.9:1", &topics(&["t", "u"]), (0, 1, 1)),
+    );
+    let with_slave = ask_often(&mut world, "t");
+    assert!(with_slave.contains("10.0.0.9:1"));
+    assert_eq!(ask_often(&mut world, "u"), with_slave);
+    // One topic changes, not the other.
+    let table = [("t".to_string(), 6, 8), ("u".to_string(), 6, 4)];
+    world.send(1, &reg("c", "a", 0, "10.0.0.1:1", &table, (0, 2, 2)));
+    assert!(ask_often(&mut world, "t").contains("\"readQueueNums\":8"));
+    assert_eq!(ask_often(&mut world, "u"), with_slave);
+    // A second broker comes for one topic and goes.
+    world.send(
+        2,
+        &reg("c", "b", 0, "10.0.0.2:1", &topics(&["u", "v"]), (0, 1, 1)),
+    );
+    assert!(ask_often(&mut world, "u").contains("10.0.0.2:1"));
+    world.send(2, &unreg("c", "b", 0, "10.0.0.2:1"));
+    assert_eq!(ask_often(&mut world, "u"), with_slave);
+}

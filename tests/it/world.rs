@@ -9,13 +9,16 @@ use waypost::{
     ids::ConnectionId,
     processor::{Context, KnownBrokers, Outcome, RouteCache, look_ahead, process},
     protocol::command::RemotingCommand,
-    registry::{Command, Effect, KvTable, Registry, RouteSnapshot, command::PersistTicket},
+    registry::{
+        Command, Effect, KvTable, Registry, RouteSnapshot, command::PersistTicket, query::Route,
+    },
     time::Timestamp,
 };
 
 /// One name server and the moment it lives in.
+#[derive(Debug)]
 pub(crate) struct World {
-    registry: Registry,
+    pub(crate) registry: Registry,
     pub(crate) snapshot: Arc<RouteSnapshot>,
     pub(crate) now: Timestamp,
     known: BTreeMap<ConnectionId, KnownBrokers>,
@@ -28,12 +31,15 @@ pub(crate) struct World {
     pub(crate) persists: Vec<(PersistTicket, Bytes)>,
     pub(crate) hold_persists: bool,
     pub(crate) publications: u64,
+    /// The server says goodbye to those who ask.
+    pub(crate) go_away: bool,
     replies: Vec<(ConnectionId, Reply)>,
 }
 
 /// An answer as its peer reads it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Reply {
+    pub(crate) opaque: i64,
     pub(crate) code: i64,
     pub(crate) remark: Option<String>,
     pub(crate) ext: BTreeMap<String, String>,
@@ -53,15 +59,20 @@ pub(crate) struct Ask {
     code: i32,
     version: i32,
     flag: i32,
+    opaque: i32,
     ext: Vec<(String, String)>,
     body: Vec<u8>,
 }
+
+/// The number of every request that is not given another.
+const OPAQUE: i32 = 7;
 
 pub(crate) fn ask(code: i32) -> Ask {
     Ask {
         code,
         version: 479,
         flag: 0,
+        opaque: OPAQUE,
         ext: Vec::new(),
         body: Vec::new(),
     }
@@ -94,10 +105,22 @@ impl Ask {
         self
     }
 
+    pub(crate) fn opaque(mut self, opaque: i32) -> Self {
+        self.opaque = opaque;
+        self
+    }
+
+    /// The whole frame, as a peer sends it.
+    pub(crate) fn wire(&self) -> Vec<u8> {
+        let frame = self.frame();
+        let length = u32::try_from(frame.len()).expect("a short frame");
+        [&length.to_be_bytes()[..], &frame].concat()
+    }
+
     /// The frame after its length word.
-    fn frame(&self) -> Vec<u8> {
+    pub(crate) fn frame(&self) -> Vec<u8> {
         let ext: BTreeMap<_, _> = self.ext.iter().cloned().collect();
-        let header = serde_json::json!({"code": self.code, "version": self.version, "flag": self.flag, "opaque": 7, "language": "JAVA", "extFields": ext});
+        let header = serde_json::json!({"code": self.code, "version": self.version, "flag": self.flag, "opaque": self.opaque, "language": "JAVA", "extFields": ext});
         let header = header.to_string();
         let mut frame = u32::try_from(header.len())
             .expect("a short header")
@@ -205,8 +228,14 @@ impl World {
             persists: Vec::new(),
             hold_persists: false,
             publications: 0,
+            go_away: false,
             replies: Vec::new(),
         }
+    }
+
+    /// The state that readers see.
+    pub(crate) fn snapshot(&self) -> &RouteSnapshot {
+        &self.snapshot
     }
 
     /// Sends a request and waits for its answer.
@@ -217,6 +246,13 @@ impl World {
         }
         self.take_reply(connection)
             .expect("every request but a one-way one is answered")
+    }
+
+    /// Sends a heartbeat; the binding that it asks for is not made.
+    pub(crate) fn send_heartbeat(&mut self, connection: u32, ask: &Ask) -> Reply {
+        self.process(connection, ask);
+        self.take_reply(connection)
+            .expect("a worker answers a heartbeat itself")
     }
 
     /// Sends a request that must not be answered.
@@ -231,19 +267,10 @@ impl World {
         let frame = ask.frame();
         let request = RemotingCommand::decode(&frame).expect("tests send well-formed frames");
         let connection = conn(connection);
-        let route = look_ahead(std::slice::from_ref(&request), &self.snapshot)[0];
-        let mut context = Context {
-            snapshot: &self.snapshot,
-            route,
-            now: self.now,
-            connection,
-            peer: "127.0.0.1:1".parse().expect("an address"),
-            known_brokers: self.known.entry(connection).or_default(),
-            route_cache: &mut self.route_cache,
-            go_away: false,
-        };
+        let snapshot = Arc::clone(&self.snapshot);
+        let route = look_ahead(std::slice::from_ref(&request), &snapshot)[0];
         let mut out = Vec::new();
-        let outcome = process(&request, &mut context, &mut out);
+        let outcome = self.execute(connection, &request, route, &mut out);
         if !out.is_empty() {
             self.replies.push((connection, read_reply(&out)));
         }
@@ -253,27 +280,56 @@ impl World {
         }
     }
 
+    /// Processes one request of a connection on its worker, which may have looked its route up ahead.
+    pub(crate) fn execute(
+        &mut self,
+        connection: ConnectionId,
+        request: &RemotingCommand<'_>,
+        route: Option<Route<'_>>,
+        out: &mut Vec<u8>,
+    ) -> Outcome {
+        let mut context = Context {
+            snapshot: &self.snapshot,
+            route,
+            now: self.now,
+            connection,
+            peer: "127.0.0.1:1".parse().expect("an address"),
+            known_brokers: self.known.entry(connection).or_default(),
+            route_cache: &mut self.route_cache,
+            go_away: self.go_away,
+        };
+        process(request, &mut context, out)
+    }
+
     /// Applies commands as one batch, publishes, and carries out the effects.
     pub(crate) fn apply(&mut self, commands: impl IntoIterator<Item = Command>) {
         for command in commands {
-            self.registry.apply(command, self.now);
+            self.apply_one(command);
         }
         self.publish();
     }
 
+    /// Applies a command of a batch that [`Self::end_batch`] ends.
+    pub(crate) fn apply_one(&mut self, command: Command) {
+        self.registry.apply(command, self.now);
+    }
+
+    /// Ends a batch: publishes, and hands out what is to be done.
+    pub(crate) fn end_batch(&mut self) -> Vec<Effect> {
+        let snapshot = &mut self.snapshot;
+        let publications = &mut self.publications;
+        let published = self.registry.publish();
+        let effects = published.store(|next| {
+            assert_eq!(next.version(), snapshot.version() + 1);
+            *publications += 1;
+            *snapshot = next;
+        });
+        effects.collect()
+    }
+
     fn publish(&mut self) {
         loop {
-            let snapshot = &mut self.snapshot;
-            let publications = &mut self.publications;
-            let effects: Vec<Effect> = self
-                .registry
-                .publish()
-                .store(|next| {
-                    assert_eq!(next.version(), snapshot.version() + 1);
-                    *publications += 1;
-                    *snapshot = next;
-                })
-                .collect();
+            let effects = self.end_batch();
             if effects.is_empty() {
                 return;
             }
@@ -304,12 +360,26 @@ impl World {
             .replies
             .iter()
             .position(|(to, _)| *to == conn(connection))?;
-        Some(self.replies.remove(place).1)
+        let reply = self.replies.remove(place).1;
+        assert_eq!(reply.opaque, i64::from(OPAQUE));
+        Some(reply)
     }
 
     pub(crate) fn close(&mut self, connection: u32) {
-        self.known.remove(&conn(connection));
+        self.forget(conn(connection));
         self.apply([Command::ConnectionClosed(conn(connection))]);
+    }
+
+    /// Drops what a worker knows of a connection.
+    pub(crate) fn forget(&mut self, connection: ConnectionId) {
+        self.known.remove(&connection);
+    }
+
+    /// Lets time pass without anything being done, as when the whole process is stopped, and then meets what is overdue.
+    pub(crate) fn freeze(&mut self, duration: Duration) {
+        self.now = self.now.after(duration);
+        self.registry.handle_timeout(self.now);
+        self.publish();
     }
 
     /// Lets time pass, with every deadline on the way met.
@@ -408,19 +478,18 @@ pub(crate) fn quoted(plain: &str) -> Value {
     serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out}"))
 }
 
-fn read_reply(frame: &[u8]) -> Reply {
+/// Reads one whole answer.
+pub(crate) fn read_reply(frame: &[u8]) -> Reply {
     let word =
         |at: usize| u32::from_be_bytes(frame[at..at + 4].try_into().expect("four bytes")) as usize;
     assert_eq!(word(0), frame.len() - 4, "one whole frame");
     let header_len = word(4) & 0x00FF_FFFF;
     let header = std::str::from_utf8(&frame[8..8 + header_len]).expect("a JSON header");
     let json: Value = serde_json::from_str(header).expect("a JSON header");
-    assert_eq!(
-        (&json["flag"], &json["opaque"], &json["version"]),
-        (&1.into(), &7.into(), &479.into())
-    );
+    assert_eq!((&json["flag"], &json["version"]), (&1.into(), &479.into()));
     let ext = json["extFields"].as_object().cloned().unwrap_or_default();
     Reply {
+        opaque: json["opaque"].as_i64().expect("a number"),
         code: json["code"].as_i64().expect("a code"),
         remark: json["remark"].as_str().map(str::to_string),
         ext: ext

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::{JsonError, Reader};
+use crate::protocol::words;
 
 /// What an escaped surrogate without its partner becomes; Java writes it back as this (spec 1.2, 2.1).
 const LONE_SURROGATE: char = '?';
@@ -107,27 +108,19 @@ impl<'a> Reader<'a> {
     }
 }
 
-const LOW_BITS: u64 = u64::from_ne_bytes([0x01; 8]);
-const HIGH_BITS: u64 = u64::from_ne_bytes([0x80; 8]);
-
 /// The first place of `a` or `b`.
 fn find_either(haystack: &[u8], a: u8, b: u8) -> Option<usize> {
-    let (words, tail) = haystack.as_chunks::<8>();
-    let (all_a, all_b) = (u64::from(a) * LOW_BITS, u64::from(b) * LOW_BITS);
-    for (index, word) in words.iter().enumerate() {
+    let (whole, tail) = haystack.as_chunks::<8>();
+    let (all_a, all_b) = (words::all(a), words::all(b));
+    for (index, word) in whole.iter().enumerate() {
         let word = u64::from_le_bytes(*word);
-        let hits = zero_bytes(word ^ all_a) | zero_bytes(word ^ all_b);
+        let hits = words::zero_bytes(word ^ all_a) | words::zero_bytes(word ^ all_b);
         if hits != 0 {
-            return Some(index * 8 + hits.trailing_zeros() as usize / 8);
+            return Some(index * 8 + words::first(hits));
         }
     }
     let place = tail.iter().position(|byte| *byte == a || *byte == b)?;
-    Some(words.len() * 8 + place)
-}
-
-/// The high bit of each zero byte; of the bytes above a zero byte it may tell nonsense, and nobody asks.
-fn zero_bytes(word: u64) -> u64 {
-    word.wrapping_sub(LOW_BITS) & !word & HIGH_BITS
+    Some(whole.len() * 8 + place)
 }
 
 #[cfg(test)]
