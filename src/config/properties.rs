@@ -151,12 +151,16 @@ impl Iterator for LogicalLines<'_> {
                 continue;
             }
             let mut joined = line.to_owned();
-            while continues(&joined) {
+            // The line added last decides alone, since an even number of backslashes is left before it: looking at all that is
+            // joined would take a peer's many short lines quadratic time.
+            let mut last = line;
+            while continues(last) {
                 joined.pop();
                 let Some(line) = self.natural_line() else {
                     break;
                 };
                 joined.push_str(line);
+                last = line;
             }
             if !joined.is_empty() {
                 return Some((at, joined));
@@ -245,6 +249,43 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    /// Joins lines by the rule as it is written down: the end of all that is joined decides.
+    fn joined_slowly(text: &str) -> Vec<(usize, String)> {
+        let mut lines = LogicalLines {
+            rest: text,
+            line: 1,
+        };
+        let mut all = Vec::new();
+        loop {
+            let at = lines.line;
+            let Some(line) = lines.natural_line() else {
+                return all;
+            };
+            if line.is_empty() || line.starts_with(['#', '!']) {
+                continue;
+            }
+            let mut joined = line.to_owned();
+            while continues(&joined) {
+                joined.pop();
+                let Some(line) = lines.natural_line() else {
+                    break;
+                };
+                joined.push_str(line);
+            }
+            if !joined.is_empty() {
+                all.push((at, joined));
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn lines_of_nothing_but_backslashes_are_joined_as_the_rule_says(text in "[a\\\\\n# ]{0,40}") {
+            let lines = LogicalLines { rest: &text, line: 1 };
+            prop_assert_eq!(lines.collect::<Vec<_>>(), joined_slowly(&text));
+        }
+    }
 
     fn entries(text: &str) -> Vec<(usize, String, String)> {
         parse(text)

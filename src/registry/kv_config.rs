@@ -248,13 +248,11 @@ impl<'a> KvDraft<'a> {
 
     fn apply(&mut self, change: KvChange) -> Result<(), TooLarge> {
         let known = self.base.namespaces.get(&change.namespace);
-        if known.is_none()
-            && !self.touched.contains_key(&change.namespace)
-            && !change.creates_namespace
-        {
+        let is_new = known.is_none() && !self.touched.contains_key(&change.namespace);
+        if is_new && !change.creates_namespace {
             return Ok(());
         }
-        if change.value.is_some() {
+        if change.value.is_some() || is_new {
             if self.len + change.len() > limits::KV_TABLE_LEN_MAX {
                 return Err(TooLarge);
             }

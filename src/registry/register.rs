@@ -18,7 +18,7 @@ use crate::{
     ids::ConnectionId,
     limits::{self, LOOK_AHEAD_MAX},
     protocol::{
-        body::{QueueSettings, TopicConfig},
+        body::{QueueSettings, RegisterBrokerBody, TopicConfig},
         code::ResponseCode,
         command::Response,
         name::TopicName,
@@ -128,13 +128,31 @@ impl Registry {
                 limits::GROUP_MEMBERS_MAX,
                 broker.broker_name
             )
-        } else if self.working.topics.len() + broker.body.topics.len() > limits::TOPICS_MAX {
+        } else if self.new_topics_exceed(&broker.body) {
             format!("{} topics", limits::TOPICS_MAX)
         } else {
             return None;
         };
         let remark = format!("this name server holds no more than {what}");
         Some(Response::error(ResponseCode::SystemError, remark).with_empty_ext())
+    }
+
+    /// Whether there is no room for the topics that are not known yet. Known ones always have theirs: a broker must be able to
+    /// register again.
+    fn new_topics_exceed(&self, body: &RegisterBrokerBody) -> bool {
+        let room = limits::TOPICS_MAX.saturating_sub(self.working.topics.len());
+        if body.topics.len() + body.mappings.len() <= room {
+            return false;
+        }
+        let topics = body.topics.iter().map(|topic| topic.name.as_bytes());
+        let mapped = body
+            .mappings
+            .iter()
+            .map(|mapping| mapping.topic_key.as_bytes());
+        let unknown = topics
+            .chain(mapped)
+            .filter(|name| self.working.topic(name).is_none());
+        unknown.count() > room
     }
 
     fn note_name_conflict(&mut self, broker: &RegisterBroker, held_by: &str, now: Timestamp) {

@@ -13,7 +13,10 @@ use super::{
     },
     table::Hash,
 };
-use crate::protocol::{body::QueueSettings, command::Response, name::TopicName};
+use crate::{
+    limits,
+    protocol::{body::QueueSettings, code::ResponseCode, command::Response, name::TopicName},
+};
 
 /// Where to find a topic by its number.
 #[derive(Debug, Default)]
@@ -311,6 +314,16 @@ impl Registry {
             .iter()
             .map_while(|(broker, settings)| Some((index_of(broker)?, *settings)))
             .collect();
+        if self.working.topic(name.as_bytes()).is_none()
+            && self.working.topics.len() >= limits::TOPICS_MAX
+        {
+            let remark = format!(
+                "this name server holds no more than {} topics",
+                limits::TOPICS_MAX
+            );
+            self.reply(to, Response::error(ResponseCode::SystemError, remark));
+            return;
+        }
         if let Some((illegal, _)) = queues.get(known.len()) {
             tracing::warn!("Register topic contains illegal broker, {name} {illegal}");
         }

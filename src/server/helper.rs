@@ -120,7 +120,8 @@ impl Helper {
         let request = RemotingCommand::decode(&job.frame).expect("its worker has decoded it");
         let snapshot = self.snapshots.load();
         let code = RequestCode::from_i32(request.code).filter(|_| !request.is_oneway());
-        if let Some(code) = code
+        if !job.go_away
+            && let Some(code) = code
             && let Some(body) = self.lists.get(code, snapshot)
         {
             return Done::Answer(with_body(&request, body));

@@ -689,3 +689,17 @@ fn a_route_at_hand_follows_every_change_of_its_topic_and_its_brokers() {
     world.send(2, &unreg("c", "b", 0, "10.0.0.2:1"));
     assert_eq!(ask_often(&mut world, "u"), with_slave);
 }
+
+#[test]
+fn namespaces_without_values_count_against_the_size_of_the_kv_table_too() {
+    let mut world = World::new();
+    let codes: Vec<i64> = (0..60)
+        .map(|number| {
+            let namespace = format!("{number}{}", "n".repeat(1_000_000));
+            let put = ask(100).ext("namespace", namespace).ext("key", "k");
+            world.send(1, &put).code
+        })
+        .collect();
+    assert_eq!(codes[0], 0);
+    assert_eq!(codes[59], 1, "{codes:?}");
+}

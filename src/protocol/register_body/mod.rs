@@ -270,7 +270,9 @@ fn last_of_each<T>(items: Vec<T>, key: impl Fn(&T) -> &[u8]) -> Vec<T> {
         }
     }
     drop(seen);
+    let mut items = items;
     if repeated.is_empty() {
+        items.shrink_to_fit();
         return items;
     }
     let kept = items.into_iter().enumerate().filter(|(index, _)| {
@@ -280,5 +282,8 @@ fn last_of_each<T>(items: Vec<T>, key: impl Fn(&T) -> &[u8]) -> Vec<T> {
         }
         !is_repeated
     });
-    kept.map(|(_, item)| item).collect()
+    let mut kept: Vec<T> = kept.map(|(_, item)| item).collect();
+    // Collected in place: a peer that repeats one topic millions of times would have the room of all of them kept.
+    kept.shrink_to_fit();
+    kept
 }

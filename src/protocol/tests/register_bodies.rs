@@ -458,3 +458,16 @@ fn a_bomb_costs_no_more_than_the_limit() {
         Err(BodyError::Truncated { .. })
     ));
 }
+
+#[test]
+fn topics_that_are_repeated_leave_no_room_behind() {
+    let entry = r#""t":{"topicName":"t","perm":6},"#;
+    let body = format!(
+        r#"{{"topicConfigSerializeWrapper":{{"topicConfigTable":{{{}}}}}}}"#,
+        entry.repeat(10_000)
+    );
+    let body = decode_register_body(body.as_bytes(), false, 479)
+        .expect("legal")
+        .expect("not null");
+    assert_eq!((body.topics.len(), body.topics.capacity()), (1, 1));
+}
