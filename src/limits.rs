@@ -5,7 +5,8 @@ use std::time::Duration;
 /// Largest incoming frame in bytes, its 4 length bytes included (spec 1.1). `com.rocketmq.remoting.frameMaxLength`.
 pub const FRAME_LEN_MAX: usize = 16 * 1024 * 1024;
 
-/// Largest text a compressed register body may inflate to (spec Q34): a bomb costs this much and no more.
+/// Largest text a compressed register body may inflate to (spec Q34). A bomb costs this much, and once it is read 64 bytes for each
+/// topic, of which the shortest takes 20.
 pub const INFLATED_LEN_MAX: usize = 4 * FRAME_LEN_MAX;
 
 /// How deep JSON may nest before it is refused: a parser recurses no further (spec 1.2 asks for "hundreds").
@@ -55,15 +56,17 @@ const _: () = assert!(INFLATED_LEN_MAX >= FRAME_LEN_MAX);
 /// Connections that one broker may live by beside the one that registered it: the latest that heartbeat for it.
 pub const BEATING_CONNECTIONS_MAX: usize = 8;
 
-/// Bytes of a broker's, cluster's or zone's name and of an address. Each is repeated in every answer that shows the broker.
+/// Bytes of a broker's, cluster's or zone's name and of an address. Each is repeated in every answer that shows the broker. Topics'
+/// and filter servers' names are not bounded by it.
 pub const NAME_LEN_MAX: usize = 512;
 
 /// Members of one broker group: it is encoded anew when one changes.
 pub const GROUP_MEMBERS_MAX: usize = 256;
 
-/// Broker groups, and topics, of one server: far beyond what brokers have, and an end to what a peer can make it hold.
+/// Broker groups of one server: far beyond what there is.
 pub const GROUPS_MAX: usize = 100_000;
-/// See [`GROUPS_MAX`].
+/// Topics of one server beyond which a registration is refused. Those that come with a static-topic mapping or by
+/// `REGISTER_TOPIC_IN_NAMESRV` are counted but not refused.
 pub const TOPICS_MAX: usize = 10_000_000;
 
 /// Brokers that a connection remembers to have bound itself to; beyond it a heartbeat binds again, which changes nothing.
@@ -78,7 +81,7 @@ pub const KV_WAITING_MAX: usize = 4096;
 /// Bytes of names and values in those changes.
 pub const KV_WAITING_LEN_MAX: usize = 2 * FRAME_LEN_MAX;
 
-/// Bytes of the KV table. The whole of it is written with each change.
+/// Bytes of the KV table beyond which no value is added. The whole of it is written with each change.
 pub const KV_TABLE_LEN_MAX: usize = 2 * FRAME_LEN_MAX;
 
 /// Configuration updates that may wait for a write that is out; beyond it the answer is `SYSTEM_BUSY`.

@@ -23,6 +23,7 @@ pub mod kv_file;
 pub mod name;
 pub mod register_body;
 
+mod scan;
 #[cfg(test)]
 mod tests;
 mod words;

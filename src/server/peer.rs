@@ -153,6 +153,11 @@ impl Peer {
         &mut self.connection
     }
 
+    /// Whether the peer is known to send no more than what has arrived.
+    pub(super) fn has_gone(&self) -> bool {
+        self.read_closed || self.hung_up
+    }
+
     pub(super) fn carries_brokers(&self) -> bool {
         self.carries_brokers
     }

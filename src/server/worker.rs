@@ -29,6 +29,8 @@ pub(super) const WAKER: Token = Token(usize::MAX);
 const EVENTS_MAX: usize = 1024;
 /// An answer buffer that has grown beyond this is given back after its turn.
 const ANSWERS_KEPT_LEN: usize = 2 * OUTPUT_BATCH_LEN;
+/// Connections whose peer has gone that are served in one turn.
+const ENDINGS_PER_TURN_MAX: usize = 32;
 /// Connections whose answers wait for each other.
 const WRITTEN_TOGETHER_MAX: usize = 32;
 /// Bytes of answers that wait for each other; more would leave the caches before they are written.
@@ -83,6 +85,9 @@ pub(super) struct Worker {
     connections: Connections<Peer>,
     /// Slots with something to do.
     ready: VecDeque<u32>,
+    /// The same of connections whose peer has gone: a few a turn, since closing a socket takes longer than answering, and when
+    /// thousands close at once the others should not wait for all of them.
+    ending: VecDeque<u32>,
     deadlines: Deadlines,
     desk: Desk,
     unwritten: Unwritten,
@@ -106,6 +111,7 @@ impl Worker {
             registry,
             connections: Connections::new(index),
             ready: VecDeque::new(),
+            ending: VecDeque::new(),
             deadlines: Deadlines::default(),
             desk: Desk {
                 snapshots,
@@ -173,7 +179,7 @@ impl Worker {
 
     /// How long nothing has to be done.
     fn timeout(&self) -> Option<Duration> {
-        if !self.ready.is_empty() {
+        if !(self.ready.is_empty() && self.ending.is_empty()) {
             return Some(Duration::ZERO);
         }
         let of_connections = if self.connections.is_empty() {
@@ -262,48 +268,62 @@ impl Worker {
         if let Some((_, peer)) = self.connections.at_slot(slot)
             && !std::mem::replace(&mut peer.queued, true)
         {
-            self.ready.push_back(slot);
+            let queue = if peer.has_gone() {
+                &mut self.ending
+            } else {
+                &mut self.ready
+            };
+            queue.push_back(slot);
         }
     }
 
-    /// Serves each connection that has something to do, once.
+    /// Serves each connection that has something to do, once, and some of those whose peer has gone.
     fn serve_ready(&mut self) {
         self.send_credited();
         for _ in 0..self.ready.len() {
             let slot = self.ready.pop_front().expect("it was counted");
-            let Some((id, peer)) = self.connections.at_slot(slot) else {
-                continue;
-            };
-            if !std::mem::replace(&mut peer.queued, false) {
-                continue;
-            }
-            let served = if self.stops_at.is_some() {
-                peer.serve_output(&mut self.desk)
-            } else {
-                peer.serve(id, &mut self.desk)
-            };
-            if peer.connection().has_ended() {
-                self.deadlines.arm(slot, peer.connection().poll_timeout());
-            }
-            match served {
-                Ok(next) => {
-                    if next == Next::More {
-                        self.enqueue(slot);
-                    }
-                    if !self.desk.answers.is_empty() {
-                        self.unwritten.push(id, &mut self.desk.answers);
-                    }
-                }
-                Err(reason) => {
-                    self.desk.answers.clear();
-                    self.close(id, &reason);
-                }
-            }
-            if self.unwritten.is_full() {
-                self.write_answers();
-            }
+            self.serve(slot);
         }
         self.write_answers();
+        for _ in 0..self.ending.len().min(ENDINGS_PER_TURN_MAX) {
+            let slot = self.ending.pop_front().expect("it was counted");
+            self.serve(slot);
+        }
+        self.write_answers();
+    }
+
+    fn serve(&mut self, slot: u32) {
+        let Some((id, peer)) = self.connections.at_slot(slot) else {
+            return;
+        };
+        if !std::mem::replace(&mut peer.queued, false) {
+            return;
+        }
+        let served = if self.stops_at.is_some() {
+            peer.serve_output(&mut self.desk)
+        } else {
+            peer.serve(id, &mut self.desk)
+        };
+        if peer.connection().has_ended() {
+            self.deadlines.arm(slot, peer.connection().poll_timeout());
+        }
+        match served {
+            Ok(next) => {
+                if next == Next::More {
+                    self.enqueue(slot);
+                }
+                if !self.desk.answers.is_empty() {
+                    self.unwritten.push(id, &mut self.desk.answers);
+                }
+            }
+            Err(reason) => {
+                self.desk.answers.clear();
+                self.close(id, &reason);
+            }
+        }
+        if self.unwritten.is_full() {
+            self.write_answers();
+        }
     }
 
     /// Offers the sockets the answers that waited.

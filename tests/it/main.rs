@@ -7,6 +7,7 @@
 
 mod allocations;
 mod client;
+mod corpus;
 mod faults;
 mod notifier;
 mod parity;

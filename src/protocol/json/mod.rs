@@ -82,6 +82,16 @@ impl<'a> Reader<'a> {
         self.at
     }
 
+    /// Reads a value of the usual form with `scan`, which says how long it is; if it is of another form nothing is read.
+    pub(in crate::protocol) fn scanned<T>(
+        &mut self,
+        scan: impl FnOnce(&'a str) -> Option<(T, usize)>,
+    ) -> Option<T> {
+        let (value, len) = scan(&self.text[self.at..])?;
+        self.at += len;
+        Some(value)
+    }
+
     /// What the next value is.
     ///
     /// # Errors

@@ -3,6 +3,7 @@
 
 mod compressed;
 mod inflate;
+mod topic_scan;
 
 use std::{borrow::Cow, collections::HashSet};
 
@@ -164,7 +165,10 @@ fn read_topic_table(reader: &mut Reader<'_>) -> Result<Vec<TopicConfig>, BodyErr
         return Ok(topics);
     }
     while reader.next_key()?.is_some() {
-        let entry = read_settings(reader, "topicName", QueueSettings::default())?;
+        let entry = match reader.scanned(topic_scan::scan) {
+            Some(entry) => Some(entry),
+            None => read_settings(reader, "topicName", QueueSettings::default())?,
+        };
         if let Some(NamedSettings {
             name: Some(name),
             settings,
@@ -180,6 +184,7 @@ fn read_topic_table(reader: &mut Reader<'_>) -> Result<Vec<TopicConfig>, BodyErr
 }
 
 /// What counts of a `TopicConfig` or a `QueueData`.
+#[derive(Debug, PartialEq)]
 struct NamedSettings<'a> {
     name: Option<Cow<'a, str>>,
     settings: QueueSettings,
