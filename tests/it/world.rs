@@ -375,6 +375,11 @@ impl World {
         self.known.remove(&connection);
     }
 
+    /// Drops the encoded routes that the worker has at hand.
+    pub(crate) fn forget_routes(&mut self) {
+        self.route_cache = RouteCache::default();
+    }
+
     /// Lets time pass without anything being done, as when the whole process is stopped, and then meets what is overdue.
     pub(crate) fn freeze(&mut self, duration: Duration) {
         self.now = self.now.after(duration);
