@@ -7,8 +7,8 @@
 //!                           ┌────────────────────────────────────┐
 //! brokers, clients ◀──────▶ │ worker 0..N   one mio::Poll each    │
 //!       TCP                 │  socket ⇄ Connection ⇄ processor    │
-//!                           │  reads: answered here from snapshot │
-//!                           └───────┬──────────────────▲──────────┘
+//!                           │  reads: answered here from snapshot │──▶ helper (large registrations, long lists)
+//!                           └───────┬──────────────────▲──────────┘◀──
 //!                    Command        │                  │ Reply / Close
 //!                    (mailbox+waker)▼                  │ (mailbox+waker)
 //!                           ┌────────────────────────────────────┐

@@ -1,4 +1,4 @@
-//! Rules of the house that a machine can check: who may use whom, how long a file may be, what a committed file may not say.
+//! Rules of the house that a machine can check: who may use whom, where concurrency lives, how long a file may be.
 
 use std::{
     fs,
