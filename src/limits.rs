@@ -65,8 +65,7 @@ pub const GROUP_MEMBERS_MAX: usize = 256;
 
 /// Broker groups of one server: far beyond what there is.
 pub const GROUPS_MAX: usize = 100_000;
-/// Topics of one server beyond which a registration is refused. Those that come with a static-topic mapping or by
-/// `REGISTER_TOPIC_IN_NAMESRV` are counted but not refused.
+/// Topics of one server beyond which a registration that brings new ones is refused.
 pub const TOPICS_MAX: usize = 10_000_000;
 
 /// Brokers that a connection remembers to have bound itself to; beyond it a heartbeat binds again, which changes nothing.

@@ -43,7 +43,7 @@ pub(super) fn get_route_info(
 
 /// The topic whose route a request asks for, if it does.
 pub(super) fn route_topic<'a>(request: &'a RemotingCommand<'_>) -> Option<&'a str> {
-    if request.code != RequestCode::GetRouteInfoByTopic as i32 {
+    if request.is_response() || request.code != RequestCode::GetRouteInfoByTopic as i32 {
         return None;
     }
     request.ext.get("topic")

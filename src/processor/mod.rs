@@ -18,7 +18,7 @@ use crate::{
     protocol::{
         code::{RequestCode, ResponseCode, version},
         command::{RemotingCommand, Response},
-        encode,
+        encode, register_body,
     },
     registry::{
         Command, RouteSnapshot,
@@ -167,8 +167,8 @@ pub fn is_heavy(request: &RemotingCommand<'_>, snapshot: &RouteSnapshot) -> bool
     ]
     .contains(&code)
     {
-        let compressed = boolean(request, "compressed").unwrap_or(false);
-        let len_max = if compressed {
+        let labelled = boolean(request, "compressed").unwrap_or(false);
+        let len_max = if register_body::is_compressed(request.body, labelled) {
             limits::HELPED_COMPRESSED_LEN
         } else {
             limits::HELPED_BODY_LEN

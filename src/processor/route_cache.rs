@@ -26,7 +26,7 @@ pub struct RouteCache {
 
 #[derive(Debug, Default)]
 struct Place {
-    /// The last list that had no body here, by its address; it gets one when it is asked for twice in a row. Routes that are all
+    /// The last list and dialect that had no body here, by its address; it gets one when it is asked for twice in a row. Routes that are all
     /// different would otherwise be copied here for nothing.
     missed: usize,
     kept: Option<Kept>,
@@ -51,8 +51,9 @@ impl RouteCache {
             self.places.clear();
             self.places.resize_with(PLACES, Place::default);
         }
-        let address = Arc::as_ptr(slots).addr();
-        let place = &mut self.places[place(address)];
+        // Lists are aligned, so the dialect has a bit of its own: peers of both kinds mostly ask one server.
+        let key = Arc::as_ptr(slots).addr() | usize::from(view.dialect == Dialect::Strict);
+        let place = &mut self.places[place(key)];
         if let Some(kept) = &place.kept
             && Arc::ptr_eq(&kept.slots, slots)
             && kept.dialect == view.dialect
@@ -62,7 +63,7 @@ impl RouteCache {
         }
         let start = out.len();
         route.write(view, out);
-        let asked_before = std::mem::replace(&mut place.missed, address) == address;
+        let asked_before = std::mem::replace(&mut place.missed, key) == key;
         let body = &out[start..];
         if asked_before && body.len() <= BODY_LEN_MAX {
             place.kept = Some(Kept {
@@ -74,10 +75,10 @@ impl RouteCache {
     }
 }
 
-/// Where the body of a list belongs, by the list's address.
-fn place(address: usize) -> usize {
+/// Where the body of a list belongs, by the list's address and the dialect.
+fn place(key: usize) -> usize {
     // Fibonacci hashing: the address's high bits hardly differ and its lowest are zero.
-    let hash = (address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let hash = (key as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     usize::from(hash.to_be_bytes()[0])
 }
 

@@ -57,17 +57,16 @@ impl RouteSnapshot {
     /// The routes of several topics, looked up together; see [`super::table::Table::get_each`]. A missing name has none.
     #[must_use]
     pub fn routes<'s, 't>(&'s self, topics: impl Iterator<Item = Option<&'t str>>) -> Routes<'s> {
-        let keys: SmallVec<[_; LOOK_AHEAD_MAX]> = topics
-            .map(|topic| {
-                let name = topic.unwrap_or_default().as_bytes();
-                (self.hasher.hash(name), name)
-            })
-            .collect();
-        let route = |topic: Option<&'s TopicEntry>| Some(self.route_of(topic?)).flatten();
-        self.topics
-            .get_each::<LOOK_AHEAD_MAX>(&keys)
-            .into_iter()
-            .map(route)
+        let topics: SmallVec<[Option<&str>; LOOK_AHEAD_MAX]> = topics.collect();
+        let key = |topic: &Option<&'t str>| {
+            let name = topic.unwrap_or_default().as_bytes();
+            (self.hasher.hash(name), name)
+        };
+        let keys: SmallVec<[_; LOOK_AHEAD_MAX]> = topics.iter().map(key).collect();
+        let found = self.topics.get_each::<LOOK_AHEAD_MAX>(&keys);
+        let asked = topics.iter().zip(found);
+        asked
+            .map(|(topic, found)| topic.and(found).and_then(|found| self.route_of(found)))
             .collect()
     }
 

@@ -93,6 +93,11 @@ impl<T> Connections<T> {
         None
     }
 
+    /// How many slots there are, used or not.
+    pub(super) fn slot_count(&self) -> usize {
+        self.slots.len()
+    }
+
     /// Whether there are none.
     pub(super) fn is_empty(&self) -> bool {
         self.free.len() == self.slots.len()

@@ -89,11 +89,16 @@ impl Helper {
         }
     }
 
-    /// Runs until `stop` is raised and every job sent before that is done.
+    /// Runs until `stop` is raised, which is when the workers have ended.
     pub(super) fn run(mut self, mut jobs: Receiver<Job, Unparker>, parker: &Parker, stop: &Flag) {
         loop {
             let stopping = stop.is_raised();
-            let drained = jobs.drain(HELPER_DRAIN_MAX, |job| self.perform(&job));
+            let drained = jobs.drain(HELPER_DRAIN_MAX, |job| {
+                // The workers have ended before: nobody waits for what comes of it.
+                if !stopping {
+                    self.perform(&job);
+                }
+            });
             if drained.count == 0 {
                 if stopping {
                     return;
@@ -170,8 +175,10 @@ impl Lists {
             self.version = snapshot.version();
         }
         let body = frame::body_at(answer).map(|start| answer.slice(start..));
+        // While the server says goodbye nobody is answered from here, but some are still answered.
+        let is_known = self.bodies.iter().any(|(of, _)| *of == code);
         // An error has none.
-        if let Some(body) = body.filter(|body| !body.is_empty()) {
+        if let Some(body) = body.filter(|body| !body.is_empty() && !is_known) {
             self.bodies.push((code, body));
         }
     }

@@ -16,7 +16,10 @@ use super::{
 use crate::{
     connection::{Connection, Handled, StreamLimits, admission::Admission, deadlines::Deadlines},
     ids::ConnectionId,
-    limits::{IN_FLIGHT_MAX, ORDERS_MAX, OUTPUT_BATCH_LEN, READ_SCRATCH_LEN, STOP_FLUSH_TIMEOUT},
+    limits::{
+        IN_FLIGHT_MAX, ORDERS_MAX, OUTPUT_BATCH_LEN, READ_SCRATCH_LEN, RETRY_INTERVAL,
+        STOP_FLUSH_TIMEOUT,
+    },
     processor::{self, RouteCache},
     registry::{Command, RouteSnapshot},
     sync::{Receiver, Subscriber},
@@ -83,11 +86,14 @@ pub(super) struct Worker {
     clock: Clock,
     registry: mio::Registry,
     connections: Connections<Peer>,
-    /// Slots with something to do.
-    ready: VecDeque<u32>,
+    /// Connections with something to do. By identity, for a slot that is closed and taken again while it waits here would be
+    /// served twice.
+    ready: VecDeque<ConnectionId>,
     /// The same of connections whose peer has gone: a few a turn, since closing a socket takes longer than answering, and when
     /// thousands close at once the others should not wait for all of them.
-    ending: VecDeque<u32>,
+    ending: VecDeque<ConnectionId>,
+    /// Turns in a row that took as many events as a turn can take.
+    full_turns: usize,
     deadlines: Deadlines,
     desk: Desk,
     unwritten: Unwritten,
@@ -112,6 +118,7 @@ impl Worker {
             connections: Connections::new(index),
             ready: VecDeque::new(),
             ending: VecDeque::new(),
+            full_turns: 0,
             deadlines: Deadlines::default(),
             desk: Desk {
                 snapshots,
@@ -150,31 +157,47 @@ impl Worker {
 
     fn turn(&mut self, inlets: &mut Inlets, events: &Events) {
         self.desk.now = self.clock.now();
+        let (mut count, mut called) = (0, false);
         for event in events {
+            count += 1;
             if event.token() == WAKER {
-                // Replies first: an order to close that was given before a reply is then seen in the same turn, before the reply
-                // is written, so what a peer has been told is not undone by what came before (fault A11).
-                inlets
-                    .replies
-                    .drain(IN_FLIGHT_MAX, |reply| self.handle_reply(reply));
-                inlets
-                    .orders
-                    .drain(ORDERS_MAX, |order| self.handle_order(order));
+                called = true;
             } else if let Ok(slot) = u32::try_from(event.token().0)
-                && let Some((_, peer)) = self.connections.at_slot(slot)
+                && let Some((id, peer)) = self.connections.at_slot(slot)
                 && peer.note(event)
             {
-                self.enqueue(slot);
+                self.enqueue(id);
             }
         }
+        // After all events: an order may give a slot to a new connection, which the old one's events do not concern.
+        if called {
+            // Replies first: an order to close that was given before a reply is then seen in the same turn, before the reply is
+            // written, so what a peer has been told is not undone by what came before (fault A11).
+            inlets
+                .replies
+                .drain(IN_FLIGHT_MAX, |reply| self.handle_reply(reply));
+            inlets
+                .orders
+                .drain(ORDERS_MAX, |order| self.handle_order(order));
+        }
         self.serve_ready();
-        // After a pause of the whole process every deadline has passed, and only what peers sent meanwhile tells who is alive.
-        let all_heard = events.iter().count() < EVENTS_MAX;
-        if all_heard {
+        if self.has_heard_all(count) {
             self.handle_deadlines();
         }
         self.admit();
         self.desk.outbox.flush(self.desk.now);
+    }
+
+    /// Whether every peer that has sent something was noticed. After a pause of the whole process every deadline has passed, and
+    /// only what peers sent meanwhile tells who is alive. A socket is told of once in each round over all, so a worker that never
+    /// has a quiet turn knows it after as many turns as a round has.
+    fn has_heard_all(&mut self, events: usize) -> bool {
+        if events < EVENTS_MAX {
+            self.full_turns = 0;
+            return true;
+        }
+        self.full_turns += 1;
+        self.full_turns > self.connections.slot_count() / EVENTS_MAX + 1
     }
 
     /// How long nothing has to be done.
@@ -260,12 +283,12 @@ impl Worker {
                 }
             },
         }
-        self.enqueue(id.slot);
+        self.enqueue(id);
     }
 
-    /// Puts a slot into the list of those to serve.
-    fn enqueue(&mut self, slot: u32) {
-        if let Some((_, peer)) = self.connections.at_slot(slot)
+    /// Puts a connection into the list of those to serve, once.
+    fn enqueue(&mut self, id: ConnectionId) {
+        if let Some(peer) = self.connections.get_mut(id)
             && !std::mem::replace(&mut peer.queued, true)
         {
             let queue = if peer.has_gone() {
@@ -273,7 +296,7 @@ impl Worker {
             } else {
                 &mut self.ready
             };
-            queue.push_back(slot);
+            queue.push_back(id);
         }
     }
 
@@ -281,36 +304,35 @@ impl Worker {
     fn serve_ready(&mut self) {
         self.send_credited();
         for _ in 0..self.ready.len() {
-            let slot = self.ready.pop_front().expect("it was counted");
-            self.serve(slot);
+            let id = self.ready.pop_front().expect("it was counted");
+            self.serve(id);
         }
         self.write_answers();
         for _ in 0..self.ending.len().min(ENDINGS_PER_TURN_MAX) {
-            let slot = self.ending.pop_front().expect("it was counted");
-            self.serve(slot);
+            let id = self.ending.pop_front().expect("it was counted");
+            self.serve(id);
         }
         self.write_answers();
     }
 
-    fn serve(&mut self, slot: u32) {
-        let Some((id, peer)) = self.connections.at_slot(slot) else {
+    fn serve(&mut self, id: ConnectionId) {
+        let Some(peer) = self.connections.get_mut(id) else {
             return;
         };
-        if !std::mem::replace(&mut peer.queued, false) {
-            return;
-        }
+        peer.queued = false;
         let served = if self.stops_at.is_some() {
             peer.serve_output(&mut self.desk)
         } else {
             peer.serve(id, &mut self.desk)
         };
         if peer.connection().has_ended() {
-            self.deadlines.arm(slot, peer.connection().poll_timeout());
+            self.deadlines
+                .arm(id.slot, peer.connection().poll_timeout());
         }
         match served {
             Ok(next) => {
                 if next == Next::More {
-                    self.enqueue(slot);
+                    self.enqueue(id);
                 }
                 if !self.desk.answers.is_empty() {
                     self.unwritten.push(id, &mut self.desk.answers);
@@ -330,10 +352,10 @@ impl Worker {
     fn write_answers(&mut self) {
         let mut waiting = std::mem::take(&mut self.unwritten.answers);
         for (id, mut answers) in waiting.drain(..) {
-            let peer = self
-                .connections
-                .get_mut(id)
-                .expect("a connection is closed with its turn or after its answers were written");
+            let Some(peer) = self.connections.get_mut(id) else {
+                self.unwritten.give_back(answers);
+                continue;
+            };
             std::mem::swap(&mut self.desk.answers, &mut answers);
             let written = peer.write(&mut self.desk);
             std::mem::swap(&mut self.desk.answers, &mut answers);
@@ -360,7 +382,7 @@ impl Worker {
             if carries_broker {
                 peer.mark_broker();
             }
-            self.enqueue(id.slot);
+            self.enqueue(id);
         }
     }
 
@@ -373,6 +395,9 @@ impl Worker {
             let deadline = peer.connection().poll_timeout();
             if deadline > now {
                 self.deadlines.arm(slot, deadline);
+            } else if peer.queued {
+                // What it has sent is still to be read.
+                self.deadlines.arm(slot, now.after(RETRY_INTERVAL));
             } else if peer.connection().has_ended() {
                 self.close(id, &CloseReason::Lingered);
             } else {
@@ -390,7 +415,7 @@ impl Worker {
         while let Some(id) = self.desk.admission.pop_admitted(now) {
             if let Some(peer) = self.connections.get_mut(id) {
                 peer.admitted();
-                self.enqueue(id.slot);
+                self.enqueue(id);
             }
         }
     }

@@ -116,6 +116,13 @@ fn a_route_query_allocates_nothing() {
 }
 
 #[test]
+fn old_and_new_clients_that_ask_in_turn_cost_no_allocation_either() {
+    let world = world();
+    let queries = [479, 300, 479, 300].map(|version| route("topic-1").version(version));
+    assert_eq!(allocations(&world, &queries), 0);
+}
+
+#[test]
 fn a_heartbeat_allocates_nothing() {
     let world = world();
     let beat = heartbeat("c", "broker-1", "10.0.0.1:10911");

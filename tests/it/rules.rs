@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
+use waypost::{processor::look_ahead, protocol::command::RemotingCommand};
 
 use crate::world::{World, ask, conn, heartbeat, reg, route, topics, unreg};
 
@@ -702,4 +703,30 @@ fn namespaces_without_values_count_against_the_size_of_the_kv_table_too() {
         .collect();
     assert_eq!(codes[0], 0);
     assert_eq!(codes[59], 1, "{codes:?}");
+}
+
+#[test]
+fn what_is_looked_up_ahead_is_the_route_that_was_asked_for() {
+    let mut world = World::new();
+    let registration = reg("c", "a", 0, "10.0.0.1:1", &topics(&["t", ""]), (0, 1, 1));
+    assert_eq!(world.send(1, &registration).code, 0);
+    let frames: Vec<Vec<u8>> = [
+        route("t"),
+        route("t").response(),
+        ask(105),
+        route("unknown"),
+        route(""),
+    ]
+    .iter()
+    .map(crate::world::Ask::frame)
+    .collect();
+    let requests: Vec<_> = frames
+        .iter()
+        .map(|frame| RemotingCommand::decode(frame).expect("well-formed"))
+        .collect();
+    let found: Vec<bool> = look_ahead(&requests, world.snapshot())
+        .iter()
+        .map(Option::is_some)
+        .collect();
+    assert_eq!(found, [true, false, false, false, true]);
 }

@@ -100,6 +100,11 @@ impl Ask {
         self
     }
 
+    pub(crate) fn response(mut self) -> Self {
+        self.flag = 1;
+        self
+    }
+
     pub(crate) fn oneway(mut self) -> Self {
         self.flag = 2;
         self

@@ -52,7 +52,7 @@ pub fn decode_register_body(
     if body.is_empty() {
         return Ok(Some(decoded));
     }
-    if has_envelope && (compressed || inflate::is_zlib(body)) {
+    if has_envelope && is_compressed(body, compressed) {
         compressed::decode(&inflate::inflate(body)?, version, &mut decoded)?;
     } else {
         let mut reader = Reader::new(body)?;
@@ -257,6 +257,12 @@ fn check_room(len: usize, item: &'static str, max: usize) -> Result<(), BodyErro
     } else {
         Err(BodyError::TooMany { item, max })
     }
+}
+
+/// Whether reading a body will first inflate it, however it is labelled (Q17).
+#[must_use]
+pub fn is_compressed(body: &[u8], labelled: bool) -> bool {
+    labelled || inflate::is_zlib(body)
 }
 
 /// Keeps the last item of each key, in the order in which they stand.
