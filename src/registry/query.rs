@@ -54,7 +54,7 @@ impl RouteSnapshot {
         self.route_of(self.topic(topic.as_bytes())?)
     }
 
-    /// The routes of several topics, looked up together; see [`super::table::Table::get_each`]. A missing name has none.
+    /// The routes of several topics, looked up together so that their cache misses overlap. A missing name has none.
     #[must_use]
     pub fn routes<'s, 't>(&'s self, topics: impl Iterator<Item = Option<&'t str>>) -> Routes<'s> {
         let topics: SmallVec<[Option<&str>; LOOK_AHEAD_MAX]> = topics.collect();
