@@ -43,9 +43,14 @@ pub const HELPER_DRAIN_MAX: usize = 64;
 /// Bytes written to one connection before the others have their turn.
 pub const WRITTEN_PER_TURN_MAX: usize = 128 * 1024;
 
-/// A scan for silent brokers that comes later than this was not late because of work: the process was stopped. It is also how
-/// long the workers then get to read what brokers sent meanwhile.
-pub const SCAN_LATE_MAX: Duration = Duration::from_secs(2);
+/// A scan for silent brokers that comes later than this was hardly late because of work: the process was stopped.
+pub const SCAN_LATE_MAX: Duration = Duration::from_millis(500);
+
+/// How long the workers then get to read what brokers sent meanwhile.
+pub const SCAN_PUT_OFF: Duration = Duration::from_secs(2);
+
+/// How often one scan is put off: a writer that is late because it has too much to do must not keep silent brokers for ever.
+pub const SCAN_PUT_OFF_MAX: u32 = 5;
 
 /// Commands one connection may have out before it is read no further.
 pub const IN_FLIGHT_PER_CONNECTION_MAX: usize = 64;

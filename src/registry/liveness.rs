@@ -21,22 +21,22 @@ impl Registry {
     /// Each is judged by its timestamp at this moment, so a heartbeat that came just in time counts (fault A11).
     ///
     /// A scan that comes very late tells of a pause of the whole process (a stopped virtual machine, a debugger): nobody could be
-    /// heard meanwhile, and what brokers sent waits unread. So it is put off once, while the workers read.
+    /// heard meanwhile, and what brokers sent waits unread. So it is put off while the workers read, a few times at most.
     pub fn handle_timeout(&mut self, now: Timestamp) {
         let Some(due) = self.next_scan_at.filter(|at| *at <= now) else {
             return;
         };
         let paused = due.after(limits::SCAN_LATE_MAX) < now;
-        if paused && !self.scan_put_off {
+        if paused && self.scan_put_off < limits::SCAN_PUT_OFF_MAX {
             tracing::warn!(
                 "nothing was done for {} ms: brokers get time to be heard before the silent ones are dropped",
                 now.since(due).as_millis()
             );
-            self.scan_put_off = true;
-            self.next_scan_at = Some(now.after(limits::SCAN_LATE_MAX));
+            self.scan_put_off += 1;
+            self.next_scan_at = Some(now.after(limits::SCAN_PUT_OFF));
             return;
         }
-        self.scan_put_off = false;
+        self.scan_put_off = 0;
         if self.draining {
             self.next_scan_at = None;
             return;

@@ -57,8 +57,8 @@ pub struct Registry {
     connections: HashMap<ConnectionId, BTreeSet<Arc<str>>>,
     last_generation: u64,
     next_scan_at: Option<Timestamp>,
-    /// The scan to come has been put off already.
-    scan_put_off: bool,
+    /// How often the scan to come has been put off.
+    scan_put_off: u32,
     notices: notify::Notices,
     kv: kv_config::KvWriter,
     config: config_update::ConfigWriter,
@@ -95,7 +95,7 @@ impl Registry {
             connections: HashMap::new(),
             last_generation: 0,
             next_scan_at: None,
-            scan_put_off: false,
+            scan_put_off: 0,
             notices: notify::Notices::default(),
             kv: kv_config::KvWriter::default(),
             config: config_update::ConfigWriter::default(),

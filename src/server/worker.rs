@@ -143,6 +143,9 @@ impl Worker {
         while !self.has_stopped() {
             // A version that this thread pins while it waits could not be freed.
             self.desk.snapshots.load();
+            // Deadlines are judged by this moment: of what had come before it the poll tells, even if the whole process is stopped
+            // between the two or right behind.
+            let polled_at = self.clock.now();
             match inlets.poll.poll(&mut events, self.timeout()) {
                 Ok(()) => {}
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
@@ -150,12 +153,12 @@ impl Worker {
                     unreachable!("a poll of our own fails only when interrupted: {error}")
                 }
             }
-            self.turn(&mut inlets, &events);
+            self.turn(&mut inlets, &events, polled_at);
         }
         self.close_all();
     }
 
-    fn turn(&mut self, inlets: &mut Inlets, events: &Events) {
+    fn turn(&mut self, inlets: &mut Inlets, events: &Events, polled_at: Timestamp) {
         self.desk.now = self.clock.now();
         let (mut count, mut called) = (0, false);
         for event in events {
@@ -182,7 +185,7 @@ impl Worker {
         }
         self.serve_ready();
         if self.has_heard_all(count) {
-            self.handle_deadlines();
+            self.handle_deadlines(polled_at);
         }
         self.admit();
         self.desk.outbox.flush(self.desk.now);
@@ -386,8 +389,8 @@ impl Worker {
         }
     }
 
-    fn handle_deadlines(&mut self) {
-        let now = self.desk.now;
+    /// Closes those whose deadline had passed at `now`.
+    fn handle_deadlines(&mut self, now: Timestamp) {
         while let Some(slot) = self.deadlines.pop_due(now) {
             let Some((id, peer)) = self.connections.at_slot(slot) else {
                 continue;

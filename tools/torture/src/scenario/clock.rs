@@ -271,7 +271,6 @@ fn one_stop(
     number: u64,
     record: &mut Record,
 ) -> Result<Vec<usize>> {
-    let mut client = Peer::open(server.address())?;
     for beating in brokers.iter_mut() {
         beating.beat();
         beating.take_answers()?;
@@ -291,6 +290,8 @@ fn one_stop(
     }
     brokers.iter_mut().for_each(Beating::beat);
     server.signal(Signal::CONT)?;
+    // Opened now: one that says nothing during the stop is idle, and rightly closed.
+    let mut client = Peer::open(server.address())?;
     let mut gone = BTreeSet::new();
     let mut closed = 0;
     let continued = Instant::now();
