@@ -11,7 +11,7 @@ use waypost::{
         credit::{Credits, Outstanding},
     },
     ids::ConnectionId,
-    limits::{IN_FLIGHT_BYTES_PER_CREDIT, IN_FLIGHT_MAX, SCAN_LATE_MAX},
+    limits::{IN_FLIGHT_BYTES_PER_CREDIT, IN_FLIGHT_MAX, SCAN_PUT_OFF},
     protocol::{
         body::{QueueSettings, RegisterBrokerBody, TopicConfig},
         command::{RemotingCommand, ReplyHead},
@@ -432,10 +432,10 @@ fn an_order_to_close_a_connection_does_not_reach_the_slots_next_tenant() {
         assert!(worker.ask(first, 1, |to| register(to, "broker")));
         rig.writer.turn(NOW);
         worker.await_replies(1);
-        // A scan that comes so late is put off once.
+        // A scan that comes so late is put off; the next one comes in time.
         rig.writer.turn(LATER);
 
-        let writer = spawn(move || rig.writer.turn(LATER.after(SCAN_LATE_MAX)));
+        let writer = spawn(move || rig.writer.turn(LATER.after(SCAN_PUT_OFF)));
         worker.close(first);
         let second = worker.open();
         assert_eq!(second.slot, first.slot, "the slot is used again");
