@@ -15,6 +15,7 @@ use waypost::{
         command::{ExtFields, RemotingCommand, ReplyHead, Response, SerializeType},
         encode::{begin_response, write_response},
         fastjson::{Dialect, write_string},
+        header_scan::HeaderModel,
         register_body::decode_register_body,
     },
     registry::KvTable,
@@ -87,6 +88,24 @@ fn headers(criterion: &mut Criterion) {
         let read = || RemotingCommand::decode(black_box(&frame)).expect("legal");
         assert_eq!(read().ext.len(), fields, "{name}");
         group.bench_function(name, |bencher| bencher.iter(|| read().code));
+    }
+    // As they mostly arrive: read by the one before them, of another topic and number.
+    for (name, header, topic) in [
+        ("json_route_query_behind_another", ROUTE_QUERY, "TopicTest"),
+        ("json_register_behind_another", REGISTER, "broker-a"),
+    ] {
+        let another = header.replace(topic, "Another").replace(":7,", ":1234567,");
+        let frames = [header, &another].map(|header| frame(0, header.as_bytes()));
+        let mut model = HeaderModel::default();
+        let mut turn = frames.iter().cycle();
+        group.bench_function(name, |bencher| {
+            bencher.iter(|| {
+                let frame = black_box(turn.next().expect("there are two"));
+                let mut command = RemotingCommand::default();
+                command.read(frame, &mut model).expect("legal");
+                command.code
+            });
+        });
     }
     group.finish();
 }

@@ -10,6 +10,7 @@ use crate::{
         code::RequestCode,
         command::RemotingCommand,
         frame::{self, Split},
+        header_scan::HeaderModel,
     },
 };
 
@@ -20,6 +21,7 @@ pub(super) struct Ahead<'a> {
     /// The length of each request's frame.
     pub(super) lens: SmallVec<[usize; LOOK_AHEAD_MAX]>,
     pub(super) then: Then,
+    model: HeaderModel<'a>,
 }
 
 /// What comes behind the requests of an [`Ahead`].
@@ -40,6 +42,7 @@ impl<'a> Ahead<'a> {
             requests: SmallVec::new(),
             lens: SmallVec::new(),
             then: Then::Unread,
+            model: HeaderModel::default(),
         }
     }
 
@@ -61,7 +64,7 @@ impl<'a> Ahead<'a> {
             };
             self.requests.push(RemotingCommand::default());
             let request = self.requests.last_mut().expect("it was just put there");
-            if let Err(error) = request.read(frame) {
+            if let Err(error) = request.read(frame, &mut self.model) {
                 self.requests.pop();
                 return Err(error.into());
             }

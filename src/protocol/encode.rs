@@ -15,8 +15,10 @@ const FRAME_HEAD_LEN: usize = 8;
 
 const CODE: &[u8] = b"{\"code\":";
 const EXT_FIELDS: &[u8] = b",\"extFields\":";
-const FLAG: &[u8] = b",\"flag\":";
-const LANGUAGE_AND_OPAQUE: &[u8] = b",\"language\":\"JAVA\",\"opaque\":";
+/// Behind `extFields`, up to the `opaque` of an answer and of a one-way request.
+const RESPONSE_TO_OPAQUE: &[u8] = b",\"flag\":1,\"language\":\"JAVA\",\"opaque\":";
+const ONEWAY_TO_OPAQUE: &[u8] = b",\"flag\":2,\"language\":\"JAVA\",\"opaque\":";
+const _: () = assert!(FLAG_RESPONSE == 1 && FLAG_ONEWAY == 2, "spelt above");
 const REMARK: &[u8] = b",\"remark\":";
 const TAIL: &[u8] = b",\"serializeTypeCurrentRPC\":\"JSON\",\"version\":479}";
 const _: () = assert!(version::OURS == 479, "TAIL spells the version");
@@ -87,7 +89,7 @@ pub fn oneway_request(code: i32, opaque: i32, ext: &[(&str, &str)]) -> Vec<u8> {
     write_int(&mut out, code);
     out.extend_from_slice(EXT_FIELDS);
     write_string_map(&mut out, ext.iter().copied(), Dialect::Plain);
-    write_json_tail(&mut out, FLAG_ONEWAY, opaque, None);
+    write_json_tail(&mut out, ONEWAY_TO_OPAQUE, opaque, None);
     // A request of ours carries addresses and ids, far from the 16 MiB that a header length expresses.
     close_header(&mut out, &frame, SerializeType::Json);
     frame.finish(&mut out);
@@ -154,14 +156,12 @@ fn write_json_header<'e>(
         out.extend_from_slice(EXT_FIELDS);
         write_string_map(out, ext, Dialect::Plain);
     }
-    write_json_tail(out, FLAG_RESPONSE, opaque, remark);
+    write_json_tail(out, RESPONSE_TO_OPAQUE, opaque, remark);
 }
 
 /// Appends the members behind `extFields`.
-fn write_json_tail(out: &mut Vec<u8>, flag: i32, opaque: i32, remark: Option<&str>) {
-    out.extend_from_slice(FLAG);
-    write_int(out, flag);
-    out.extend_from_slice(LANGUAGE_AND_OPAQUE);
+fn write_json_tail(out: &mut Vec<u8>, to_opaque: &[u8], opaque: i32, remark: Option<&str>) {
+    out.extend_from_slice(to_opaque);
     write_int(out, opaque);
     if let Some(remark) = remark {
         out.extend_from_slice(REMARK);

@@ -7,7 +7,7 @@ use super::{
     frame::{FrameError, PREFIX_LEN, read_prefix},
     header_json, header_rocketmq,
     header_rocketmq::RocketMqError,
-    header_scan,
+    header_scan::{self, HeaderModel},
     json::JsonError,
 };
 use crate::limits::EXT_FIELDS_MAX;
@@ -66,16 +66,20 @@ impl<'a> RemotingCommand<'a> {
     /// When the header is malformed or reaches beyond the frame.
     pub fn decode(frame: &'a [u8]) -> Result<Self, DecodeError> {
         let mut command = Self::default();
-        command.read(frame)?;
+        command.read(frame, &mut HeaderModel::default())?;
         Ok(command)
     }
 
     /// The same in place: the ext fields lie in the command itself, some 600 bytes that nobody has to move. `self` must be as
-    /// [`Default`] makes it.
+    /// [`Default`] makes it. `model` is for the frames of one peer, one behind the other: each is read by the one before it.
     ///
     /// # Errors
     /// As for [`Self::decode`]; what `self` holds is then of no meaning.
-    pub fn read(&mut self, frame: &'a [u8]) -> Result<(), DecodeError> {
+    pub fn read(
+        &mut self,
+        frame: &'a [u8],
+        model: &mut HeaderModel<'a>,
+    ) -> Result<(), DecodeError> {
         let Some((prefix, rest)) = frame.split_first_chunk::<PREFIX_LEN>() else {
             return Err(DecodeError::Frame(FrameError::TooShort {
                 len: i32::try_from(frame.len()).unwrap_or(i32::MAX),
@@ -88,7 +92,7 @@ impl<'a> RemotingCommand<'a> {
         (self.serialize_type, self.body) = (serialize_type, body);
         self.frame = frame;
         match serialize_type {
-            SerializeType::Json if header_scan::scan(header, self) => {}
+            SerializeType::Json if header_scan::scan(header, self, model) => {}
             SerializeType::Json => header_json::decode(header, self)?,
             SerializeType::RocketMq => header_rocketmq::decode(header, self)?,
         }

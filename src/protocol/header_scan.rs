@@ -4,35 +4,148 @@
 //! a quarter of the work of answering one. This reads only the usual form: compact, the usual members, numbers of up to nine
 //! digits, texts without escapes or control characters. Of anything else it says nothing and the lenient reader has its turn,
 //! so it never has to be complete; a property test holds that the two agree wherever this one speaks.
+//!
+//! The headers that a peer sends one behind the other differ in a value or two. So the next one is compared with the last one,
+//! eight bytes at a time, and only values that differ are read: see [`HeaderModel`].
 
-use std::borrow::Cow;
+use std::{borrow::Cow, ops::Range};
+
+use smallvec::SmallVec;
 
 use super::{
     command::{ExtFields, RemotingCommand},
     scan::Scan,
+    words,
 };
 
 /// More than brokers send; a header with more takes the other way, which bounds them.
 const EXT_FIELDS_MAX: usize = 32;
 
+/// The last header of the usual form and where its values lie, to read the next one by.
+///
+/// Between the values both must be the same byte for byte, which costs a fraction of understanding them: a route query behind
+/// another is read in a third of the time, a registration's header in two fifths (`cargo bench --bench codec`, `header`).
+#[derive(Debug, Default)]
+pub struct HeaderModel<'a> {
+    header: &'a str,
+    code: i32,
+    version: i32,
+    flag: i32,
+    /// In their order.
+    values: SmallVec<[Value<'a>; 13]>,
+}
+
+/// A value of a [`HeaderModel`] that may be another in the next header.
+#[derive(Debug)]
+struct Value<'a> {
+    /// Without quotes.
+    place: Range<usize>,
+    kind: Kind<'a>,
+}
+
+#[derive(Debug)]
+enum Kind<'a> {
+    Opaque(i32),
+    /// An ext field of this name and value.
+    Ext(&'a str, &'a str),
+}
+
 /// Reads a header into a `command` that is still all zero and empty; false, and it is so again, if the header is not of the
-/// usual form.
-pub(super) fn scan<'a>(header: &'a [u8], command: &mut RemotingCommand<'a>) -> bool {
+/// usual form. Afterwards it is the `model` for the next one.
+pub(super) fn scan<'a>(
+    header: &'a [u8],
+    command: &mut RemotingCommand<'a>,
+    model: &mut HeaderModel<'a>,
+) -> bool {
     let Ok(text) = std::str::from_utf8(header) else {
         return false;
     };
+    if model.read(text, command).is_some() {
+        return true;
+    }
+    clear(command);
+    model.values.clear();
+    model.header = text;
     let mut scan = Scan::new(text);
     // Filled in place: the ext fields lie in the command itself, some 600 bytes that need not be moved.
-    let done = object(&mut scan, command).is_some() && scan.is_at_end();
-    if !done {
-        (command.code, command.version) = (0, 0);
-        (command.opaque, command.flag) = (0, 0);
-        command.ext.clear();
+    let done = object(&mut scan, command, &mut model.values).is_some() && scan.is_at_end();
+    if done {
+        (model.code, model.version) = (command.code, command.version);
+        model.flag = command.flag;
+    } else {
+        *model = HeaderModel::default();
+        clear(command);
     }
     done
 }
 
-fn object<'a>(scan: &mut Scan<'a>, read: &mut RemotingCommand<'a>) -> Option<()> {
+fn clear(command: &mut RemotingCommand<'_>) {
+    (command.code, command.version) = (0, 0);
+    (command.opaque, command.flag) = (0, 0);
+    command.ext.clear();
+}
+
+impl<'a> HeaderModel<'a> {
+    /// Reads a header that differs in nothing but values. `None` of any other; the command is then of no meaning.
+    fn read(&self, text: &'a str, command: &mut RemotingCommand<'a>) -> Option<()> {
+        if self.header.is_empty() {
+            return None;
+        }
+        (command.code, command.version) = (self.code, self.version);
+        command.flag = self.flag;
+        let (ours, mut scan) = (self.header.as_bytes(), Scan::new(text));
+        // Behind the last value that differs; the same bytes follow there.
+        let mut at = 0;
+        let mut equal_until = common_len(ours, scan.bytes());
+        for Value { place, kind } in &self.values {
+            // Where the two differ right behind a value, the other's is longer.
+            let differs = equal_until <= place.end;
+            if differs {
+                if equal_until < place.start {
+                    return None;
+                }
+                scan.skip(place.start - at);
+            }
+            match *kind {
+                Kind::Opaque(opaque) => {
+                    command.opaque = if differs { scan.number()? } else { opaque };
+                }
+                Kind::Ext(name, value) => {
+                    let value = if differs { scan.plain()? } else { value };
+                    (command.ext).push(Cow::Borrowed(name), Cow::Borrowed(value));
+                }
+            }
+            if differs {
+                at = place.end;
+                equal_until = at + common_len(&ours[at..], scan.bytes());
+            }
+        }
+        let is_whole = equal_until == ours.len() && scan.bytes().len() == ours.len() - at;
+        is_whole.then_some(())
+    }
+}
+
+/// How many bytes two texts begin with in common.
+fn common_len(one: &[u8], other: &[u8]) -> usize {
+    let (words, _) = one.as_chunks::<8>();
+    let (other_words, _) = other.as_chunks::<8>();
+    let mut len = 0;
+    for (word, other) in words.iter().zip(other_words) {
+        let differing = u64::from_le_bytes(*word) ^ u64::from_le_bytes(*other);
+        if differing != 0 {
+            return len + words::first(differing);
+        }
+        len += 8;
+    }
+    let rest = one[len..].iter().zip(&other[len..]);
+    len + rest.take_while(|(byte, other)| byte == other).count()
+}
+
+fn object<'a>(
+    scan: &mut Scan<'a>,
+    read: &mut RemotingCommand<'a>,
+    values: &mut SmallVec<[Value<'a>; 13]>,
+) -> Option<()> {
     let mut has_ext = false;
     scan.expect(b'{')?;
     loop {
@@ -48,7 +161,13 @@ fn object<'a>(scan: &mut Scan<'a>, read: &mut RemotingCommand<'a>) -> Option<()>
             }
             b'o' => {
                 scan.literal(b"\"opaque\":")?;
+                let start = scan.len();
                 read.opaque = scan.number()?;
+                let place = start..scan.len();
+                values.push(Value {
+                    place,
+                    kind: Kind::Opaque(read.opaque),
+                });
             }
             b'f' => {
                 scan.literal(b"\"flag\":")?;
@@ -70,7 +189,7 @@ fn object<'a>(scan: &mut Scan<'a>, read: &mut RemotingCommand<'a>) -> Option<()>
             b'e' if !has_ext => {
                 scan.literal(b"\"extFields\":")?;
                 has_ext = true;
-                ext_fields(scan, &mut read.ext)?;
+                ext_fields(scan, &mut read.ext, values)?;
             }
             _ => return None,
         }
@@ -80,16 +199,25 @@ fn object<'a>(scan: &mut Scan<'a>, read: &mut RemotingCommand<'a>) -> Option<()>
     }
 }
 
-fn ext_fields<'a>(scan: &mut Scan<'a>, ext: &mut ExtFields<'a>) -> Option<()> {
+fn ext_fields<'a>(
+    scan: &mut Scan<'a>,
+    ext: &mut ExtFields<'a>,
+    values: &mut SmallVec<[Value<'a>; 13]>,
+) -> Option<()> {
     scan.expect(b'{')?;
     if scan.bytes().first() == Some(&b'}') {
-        scan.skip();
+        scan.skip(1);
         return Some(());
     }
     for _ in 0..EXT_FIELDS_MAX {
         let name = scan.string()?;
         scan.expect(b':')?;
+        let start = scan.len() + 1;
         let value = scan.string()?;
+        values.push(Value {
+            place: start..start + value.len(),
+            kind: Kind::Ext(name, value),
+        });
         ext.push(Cow::Borrowed(name), Cow::Borrowed(value));
         if !scan.goes_on()? {
             return Some(());
@@ -113,12 +241,20 @@ mod tests {
         let cpp = "{\"code\":105,\"extFields\":{\"AccessKey\":\"\",\"topic\":\"t\"},\"flag\":0,\"language\":\"CPP\",\"opaque\":1,\"version\":333}\n";
         for header in [USUAL, go, cpp, r#"{"code":-1}"#, r#"{"extFields":{}}"#] {
             assert!(
-                scan(header.as_bytes(), &mut RemotingCommand::default()),
+                scan(
+                    header.as_bytes(),
+                    &mut RemotingCommand::default(),
+                    &mut HeaderModel::default()
+                ),
                 "{header}"
             );
         }
         let mut read = RemotingCommand::default();
-        assert!(scan(USUAL.as_bytes(), &mut read));
+        assert!(scan(
+            USUAL.as_bytes(),
+            &mut read,
+            &mut HeaderModel::default()
+        ));
         assert_eq!((read.code, read.opaque, read.version), (105, 7, 479));
         assert_eq!(read.ext.get("topic"), Some("TopicTest"));
     }
@@ -141,34 +277,85 @@ mod tests {
             "",
         ] {
             let mut read = RemotingCommand::default();
-            assert!(!scan(header.as_bytes(), &mut read), "{header}");
+            assert!(
+                !scan(header.as_bytes(), &mut read, &mut HeaderModel::default()),
+                "{header}"
+            );
             assert_eq!(read, RemotingCommand::default(), "{header}");
         }
     }
 
-    proptest! {
-        #[test]
-        fn where_it_speaks_it_says_what_the_lenient_reader_says(
-            edits in prop::collection::vec((any::<prop::sample::Index>(), prop_oneof!["[0-9\"{},:a-z\\\\ -]", "[\u{0}-\u{20}é]"], 0..3_u8), 0..5),
-        ) {
+    /// Headers that differ little, as a peer sends them one behind the other, and as one might who wants to be misread.
+    fn edited() -> impl Strategy<Value = String> {
+        let edit = (
+            any::<prop::sample::Index>(),
+            prop_oneof!["[0-9\"{},:a-z\\\\ -]", "[\u{0}-\u{20}é]"],
+            0..3_u8,
+        );
+        prop::collection::vec(edit, 0..5).prop_map(|edits| {
             let mut header: Vec<char> = USUAL.chars().collect();
             for (place, text, kind) in edits {
                 let at = place.index(header.len());
+                let letter = text.chars().next().unwrap_or('x');
                 match kind {
-                    0 => header[at] = text.chars().next().unwrap_or('x'),
+                    0 => header[at] = letter,
                     1 => drop(header.remove(at)),
-                    _ => header.insert(at, text.chars().next().unwrap_or('x')),
+                    _ => header.insert(at, letter),
                 }
             }
-            let header: String = header.into_iter().collect();
-            let (mut scanned, mut read) = (RemotingCommand::default(), RemotingCommand::default());
-            if scan(header.as_bytes(), &mut scanned) {
-                let decoded = header_json::decode(header.as_bytes(), &mut read);
-                prop_assert_eq!(decoded, Ok(()), "{}", header);
-                prop_assert_eq!(scanned, read, "{}", header);
-            } else {
-                prop_assert_eq!(scanned, RemotingCommand::default());
+            header.into_iter().collect()
+        })
+    }
+
+    /// Texts of usual headers with other values than [`USUAL`]'s.
+    fn usual() -> impl Strategy<Value = String> {
+        ("[a-z%é]{0,20}", "[a-z]{0,2}", 0..1_000_000_000, any::<bool>()).prop_map(
+            |(topic, e, opaque, opaque_again)| {
+                let again = if opaque_again { ",\"opaque\":8" } else { "" };
+                format!(r#"{{"code":105,"extFields":{{"topic":"{topic}","e":"{e}"}},"flag":0,"opaque":{opaque}{again},"version":479}}"#)
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn where_it_speaks_it_says_what_the_lenient_reader_says(headers in prop::collection::vec(prop_oneof![edited(), usual()], 1..8)) {
+            let mut model = HeaderModel::default();
+            for header in &headers {
+                let (mut scanned, mut read) = (RemotingCommand::default(), RemotingCommand::default());
+                if scan(header.as_bytes(), &mut scanned, &mut model) {
+                    let decoded = header_json::decode(header.as_bytes(), &mut read);
+                    prop_assert_eq!(decoded, Ok(()), "{}", header);
+                    prop_assert_eq!(scanned, read, "{}", header);
+                } else {
+                    prop_assert_eq!(scanned, RemotingCommand::default());
+                }
             }
+        }
+
+        #[test]
+        fn a_header_is_read_by_the_one_before_it_when_only_values_differ(topics in prop::collection::vec("[a-z]{0,20}", 2..4)) {
+            let header = |topic: &str, opaque: usize| USUAL.replace("TopicTest", topic).replace(":7", &format!(":{opaque}"));
+            let headers: Vec<_> = topics.iter().enumerate().map(|(opaque, topic)| header(topic, opaque)).collect();
+            let others = [USUAL.replace("JAVA", "JAVB"), USUAL.replace('1', ""), USUAL.replace("479", "479 ")];
+            let mut model = HeaderModel::default();
+            prop_assert!(scan(headers[0].as_bytes(), &mut RemotingCommand::default(), &mut model));
+            for (header, topic) in headers.iter().zip(&topics) {
+                let mut read = RemotingCommand::default();
+                prop_assert!(model.read(header, &mut read).is_some(), "{}", header);
+                prop_assert_eq!(read.ext.get("topic"), Some(topic.as_str()));
+            }
+            for other in &others {
+                let read = model.read(other, &mut RemotingCommand::default());
+                prop_assert!(read.is_none(), "{}", other);
+            }
+        }
+
+        #[test]
+        fn texts_have_in_common_what_comes_before_the_first_difference(one in "[ab]{0,20}", other in "[ab]{0,20}", both in "[ab]{0,20}") {
+            let (one, other) = (format!("{both}{one}"), format!("{both}{other}"));
+            let slowly = one.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
+            prop_assert_eq!(common_len(one.as_bytes(), other.as_bytes()), slowly);
         }
     }
 }

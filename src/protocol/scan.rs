@@ -22,9 +22,9 @@ impl<'a> Scan<'a> {
         self.at
     }
 
-    /// Steps over a byte that has been looked at.
-    pub(super) fn skip(&mut self) {
-        self.at += 1;
+    /// Steps over bytes that have been looked at.
+    pub(super) fn skip(&mut self, count: usize) {
+        self.at += count;
     }
 
     /// What is still to be read.
@@ -55,11 +55,18 @@ impl<'a> Scan<'a> {
     #[inline]
     pub(super) fn string(&mut self) -> Option<&'a str> {
         self.expect(b'"')?;
-        let len = plain_len(self.bytes());
-        let string = self.text.get(self.at..self.at + len)?;
-        self.at += len;
+        let string = self.plain()?;
         self.expect(b'"')?;
         Some(string)
+    }
+
+    /// The text up to the first quote, backslash or control character.
+    #[inline]
+    pub(super) fn plain(&mut self) -> Option<&'a str> {
+        let len = plain_len(self.bytes());
+        let plain = self.text.get(self.at..self.at + len)?;
+        self.at += len;
+        Some(plain)
     }
 
     /// A decimal number that cannot leave 32 bits, as Java writes it: no blanks, no plus, no leading zero.

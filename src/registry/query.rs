@@ -18,7 +18,7 @@ use crate::{
     },
 };
 
-pub(crate) use super::entry::SlotList;
+pub(crate) use super::entry::{BrokerLive, SlotList};
 
 /// Topics through which brokers read the true membership of their group: never rewritten (spec 3.8 step 5).
 const SYNC_BROKER_MEMBER_PREFIX: &[u8] = b"rmq_sys_SYNC_BROKER_MEMBER_";

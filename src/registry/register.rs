@@ -329,12 +329,15 @@ impl Registry {
             None => Arc::new(Stamp::new(now)),
         };
         last_heartbeat.refresh(now);
+        let mut data_version_json = Vec::new();
+        broker.body.data_version.write(&mut data_version_json);
         let live = BrokerLive {
             addr: Arc::clone(&broker.broker_addr),
             cluster: Arc::clone(&broker.cluster_name),
             broker_name: Arc::clone(&broker.broker_name),
             generation,
             data_version: broker.body.data_version,
+            data_version_json: data_version_json.into_boxed_slice(),
             ha_server_addr: broker.ha_server_addr.clone(),
             heartbeat_timeout,
             last_heartbeat,
