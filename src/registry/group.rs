@@ -7,6 +7,7 @@ use std::{
 
 use super::{
     Registry,
+    declared::Declared,
     entry::{BrokerEntry, BrokerIndex, BrokerTexts, QueueShape, TopicId},
     intern::SweepPace,
 };
@@ -26,6 +27,8 @@ pub(super) struct GroupState {
     /// Queue data in use, so that topics with the same numbers share one encoded text.
     shapes: HashMap<(QueueSettings, i32), Arc<QueueShape>>,
     shapes_pace: SweepPace,
+    /// What its last registration declared, as far as that is what is stored.
+    pub(super) declared: Declared,
 }
 
 impl GroupStates {

@@ -12,6 +12,7 @@
 
 pub mod command;
 mod config_update;
+mod declared;
 mod departure;
 pub mod effect;
 mod entry;
@@ -51,6 +52,8 @@ pub struct Registry {
     topic_ids: topic::TopicIds,
     slot_lists: intern::SlotLists,
     steps: topic::Steps,
+    /// Room for what a registration declares, used again for the next.
+    marks: declared::Marks,
     /// Which connections each live address lives by: the one that registered it and those that heartbeat for it.
     bound: HashMap<Arc<str>, liveness::Bound>,
     /// The same from the other end.
@@ -91,6 +94,7 @@ impl Registry {
             topic_ids: topic::TopicIds::default(),
             slot_lists: intern::SlotLists::default(),
             steps: topic::Steps::default(),
+            marks: declared::Marks::default(),
             bound: HashMap::new(),
             connections: HashMap::new(),
             last_generation: 0,

@@ -263,16 +263,7 @@ impl Registry {
             self.prune_topics(index, &broker.body.topics);
         }
         let wiped = role == Role::PrimeSlave && self.group(index).enable_acting_master;
-        let mut log = TopicLog::default();
-        // In handfuls, whose topics are looked up together: a registration of thousands, of which nothing has changed, is the
-        // most common of all, and costs little but the cache misses.
-        for topics in broker.body.topics.chunks(LOOK_AHEAD_MAX) {
-            for (topic, queues) in self.differing(index, topics, all, wiped) {
-                let done = self.set_queues(&topic.name, index, queues);
-                log.note(&broker.broker_name, &topic.name, done);
-            }
-        }
-        log.finish(&broker.broker_name);
+        self.store_topics(index, broker, Declaring { all, wiped });
         let owner_name = Arc::clone(&self.group(index).name);
         for info in &broker.body.mappings {
             let mapping = Mapping::new(index, &owner_name, info);
@@ -280,26 +271,55 @@ impl Registry {
         }
     }
 
-    /// The declared topics that differ from what is stored, with what to store of them.
-    fn differing<'t>(
+    /// Stores the declared topics that differ from what is there.
+    fn store_topics(&mut self, index: BrokerIndex, broker: &RegisterBroker, how: Declaring) {
+        let topics = &broker.body.topics;
+        let mut marks = std::mem::take(&mut self.marks).of(&self.working.hasher, topics);
+        let known = &self.groups.get_mut(index).declared;
+        let unknown = known.unknown(how.wiped, &marks);
+        let mut log = TopicLog::default();
+        // In handfuls, whose topics are looked up together, so that their cache misses overlap.
+        for places in unknown.chunks(LOOK_AHEAD_MAX) {
+            for (place, queues, is_as_declared) in self.compared(index, topics, places, how) {
+                let name = &topics[place].name;
+                if let Some(queues) = queues {
+                    let done = self.set_queues(name, index, queues);
+                    log.note(&broker.broker_name, name, done);
+                }
+                if !is_as_declared {
+                    marks.drop_at(place);
+                }
+            }
+        }
+        log.finish(&broker.broker_name);
+        let declared = &mut self.groups.get_mut(index).declared;
+        declared.remember(how.wiped, &marks);
+        self.marks = marks.kept();
+    }
+
+    /// Of each of these topics what to store, if it differs from what is there, and whether that is then as it is declared.
+    fn compared(
         &self,
         index: BrokerIndex,
-        topics: &'t [TopicConfig],
-        all: bool,
-        wiped: bool,
-    ) -> SmallVec<[(&'t TopicConfig, Queues); LOOK_AHEAD_MAX]> {
-        let key = |topic: &'t TopicConfig| {
-            let name = topic.name.as_bytes();
+        topics: &[TopicConfig],
+        places: &[usize],
+        how: Declaring,
+    ) -> SmallVec<[(usize, Option<Queues>, bool); LOOK_AHEAD_MAX]> {
+        let key = |place: &usize| {
+            let name = topics[*place].name.as_bytes();
             (self.working.hasher.hash(name), name)
         };
-        let keys: SmallVec<[_; LOOK_AHEAD_MAX]> = topics.iter().map(key).collect();
+        let keys: SmallVec<[_; LOOK_AHEAD_MAX]> = places.iter().map(key).collect();
         let stored = self.working.topics.get_each::<LOOK_AHEAD_MAX>(&keys);
-        let to_store = |(topic, stored): (&'t TopicConfig, Option<&TopicEntry>)| {
+        let compared = |(place, stored): (&usize, Option<&TopicEntry>)| {
             let stored = stored.and_then(|stored| queues_of(stored, index));
-            let queues = queues_to_store(stored.map(Arc::as_ref), topic, all, wiped)?;
-            Some((topic, queues))
+            let declared = how.queues(&topics[*place]);
+            let queues = queues_to_store(stored.map(Arc::as_ref), declared, how.all);
+            let perm =
+                queues.map_or_else(|| stored.map(|stored| stored.perm), |new| Some(new.perm));
+            (*place, queues, perm == Some(declared.perm))
         };
-        topics.iter().zip(stored).filter_map(to_store).collect()
+        places.iter().zip(stored).map(compared).collect()
     }
 
     /// `deleteTopicWithBrokerRegistration`: what the broker no longer lists it no longer has (fault A4).
@@ -392,28 +412,37 @@ impl Registry {
     }
 }
 
+/// How a registration's topics are to be taken.
+#[derive(Debug, Clone, Copy)]
+struct Declaring {
+    /// All count: the version is a new one.
+    all: bool,
+    /// They are shown without the permission to write.
+    wiped: bool,
+}
+
+impl Declaring {
+    /// What a topic is to be, if nobody else has a say in it.
+    fn queues(self, topic: &TopicConfig) -> Queues {
+        let declared = topic.settings;
+        let perm = if self.wiped {
+            declared.perm & !PERM_WRITE
+        } else {
+            declared.perm
+        };
+        Queues { declared, perm }
+    }
+}
+
 /// What to store of a declared topic; `None`: leave what is there.
 ///
 /// Under an unchanged version only what the broker itself declares differently is taken over (spec Q19): a permission
 /// that an operator wiped stays wiped until the version changes, yet a later slice of a split registration counts.
-fn queues_to_store(
-    stored: Option<&QueueShape>,
-    topic: &TopicConfig,
-    all: bool,
-    wiped: bool,
-) -> Option<Queues> {
-    let declared = topic.settings;
-    let as_declared = Queues {
-        declared,
-        perm: if wiped {
-            declared.perm & !PERM_WRITE
-        } else {
-            declared.perm
-        },
-    };
+fn queues_to_store(stored: Option<&QueueShape>, as_declared: Queues, all: bool) -> Option<Queues> {
     let Some(stored) = stored else {
         return Some(as_declared);
     };
+    let declared = as_declared.declared;
     let perm = if all || stored.perm == stored.declared.perm {
         as_declared.perm
     } else if stored.perm == stored.declared.perm & !PERM_WRITE {

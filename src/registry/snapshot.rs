@@ -16,6 +16,7 @@ use super::{
 };
 use crate::{
     config::{Config, LiveSettings},
+    protocol::body::QueueSettings,
     time::Timestamp,
 };
 
@@ -111,6 +112,11 @@ impl NameHasher {
 
     pub(crate) fn hash(&self, name: &[u8]) -> Hash {
         self.0.hash_one(name)
+    }
+
+    /// One hash of a topic and what a broker declares of it.
+    pub(crate) fn mark(&self, topic: &[u8], settings: &QueueSettings) -> u64 {
+        self.0.hash_one((topic, settings))
     }
 }
 

@@ -70,6 +70,7 @@ impl Registry {
             topic.slots = Arc::clone(&step.to);
             topic.id
         });
+        self.groups.get_mut(broker).declared.forget();
         match step.old {
             Some(old) => SetQueues::Changed(old, step.new),
             None => {
@@ -206,6 +207,7 @@ impl Registry {
     /// Takes a broker's slot and mappings out of a topic, and the topic away if nothing is left of it. The group's own list
     /// of topics is the caller's to keep. Says whether the topic is gone.
     pub(super) fn leave_topic(&mut self, id: TopicId, broker: BrokerIndex) -> bool {
+        self.groups.get_mut(broker).declared.forget();
         let topic = self.topic_by_id(id);
         let name = topic.name.clone();
         let others = topic.slots.iter().filter(|slot| slot.broker != broker);

@@ -1,0 +1,161 @@
+//! What a group's last registration declared, so that the next one, which mostly declares the same, costs a comparison a topic and
+//! not a look-up in the tables, which are larger than the caches.
+
+use std::num::NonZeroU64;
+
+use super::snapshot::NameHasher;
+use crate::protocol::body::TopicConfig;
+
+/// How far from its place the mark of a topic is looked for: topics that come or go shift those behind them.
+const SHIFT_MAX: usize = 8;
+
+/// A topic and its settings in 64 bits. Two that differ have the same with a chance of 1 to 2^64, which nobody can improve who does
+/// not know the seed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Mark(NonZeroU64);
+
+impl Mark {
+    pub(super) fn new(hasher: &NameHasher, topic: &TopicConfig) -> Self {
+        let hash = hasher.mark(topic.name.as_bytes(), &topic.settings);
+        Self(NonZeroU64::new(hash).unwrap_or(NonZeroU64::MAX))
+    }
+}
+
+/// The topics that are stored as their group declared them last, in the order of that registration. Whoever changes a group's
+/// queues otherwise forgets them.
+#[derive(Debug, Default)]
+pub(super) struct Declared {
+    /// Whether they are shown without the permission to write.
+    wiped: bool,
+    /// `None`: a topic that an operator changed.
+    marks: Vec<Option<Mark>>,
+}
+
+/// Room for marks, kept from one registration to the next.
+#[derive(Debug, Default)]
+pub(super) struct Marks(Vec<Option<Mark>>);
+
+/// More marks than this are not kept: 256 KiB.
+const MARKS_KEPT_MAX: usize = 32 * 1024;
+
+impl Marks {
+    /// The marks of these topics.
+    pub(super) fn of(mut self, hasher: &NameHasher, topics: &[TopicConfig]) -> Self {
+        self.0.clear();
+        reserve(&mut self.0, topics.len());
+        let marks = topics.iter().map(|topic| Some(Mark::new(hasher, topic)));
+        self.0.extend(marks);
+        self
+    }
+
+    /// A topic that is not stored as it was declared.
+    pub(super) fn drop_at(&mut self, place: usize) {
+        self.0[place] = None;
+    }
+
+    /// To be used again.
+    pub(super) fn kept(self) -> Self {
+        if self.0.capacity() > MARKS_KEPT_MAX {
+            return Self::default();
+        }
+        self
+    }
+}
+
+/// With some room to spare, since topics come one by one.
+fn reserve(marks: &mut Vec<Option<Mark>>, len: usize) {
+    if marks.capacity() < len {
+        marks.reserve_exact(len + len / 8 + 8);
+    }
+}
+
+impl Declared {
+    /// Remembers what has just been stored.
+    pub(super) fn remember(&mut self, wiped: bool, marks: &Marks) {
+        self.wiped = wiped;
+        self.marks.clear();
+        reserve(&mut self.marks, marks.0.len());
+        self.marks.extend_from_slice(&marks.0);
+    }
+
+    /// Forgets all: what is stored is no longer what was declared.
+    pub(super) fn forget(&mut self) {
+        self.marks.clear();
+    }
+
+    /// Which of a registration's topics are not known to be stored as it declares them, by their places.
+    pub(super) fn unknown(&self, wiped: bool, Marks(marks): &Marks) -> Vec<usize> {
+        if self.wiped != wiped {
+            return (0..marks.len()).collect();
+        }
+        // Where the topic is expected. It follows the last one that was found.
+        let mut at = 0;
+        let mut is_unknown = |mark: Option<Mark>| {
+            if self.marks.get(at) != Some(&mark) {
+                let start = at.saturating_sub(SHIFT_MAX);
+                let nearby = self.marks.iter().skip(start).take(2 * SHIFT_MAX);
+                let Some(place) = nearby.into_iter().position(|known| *known == mark) else {
+                    at += 1;
+                    return true;
+                };
+                at = start + place;
+            }
+            at += 1;
+            false
+        };
+        let unknown = marks
+            .iter()
+            .enumerate()
+            .filter(|(_, mark)| is_unknown(**mark));
+        unknown.map(|(place, _)| place).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn marks(numbers: impl IntoIterator<Item = u64>) -> Marks {
+        let marks = numbers.into_iter().map(NonZeroU64::new);
+        Marks(marks.map(|mark| mark.map(Mark)).collect())
+    }
+
+    fn declared(numbers: impl IntoIterator<Item = u64>) -> Declared {
+        let mut declared = Declared::default();
+        declared.remember(false, &marks(numbers));
+        declared
+    }
+
+    #[test]
+    fn what_was_declared_before_is_known_and_what_shifts_it_is_not() {
+        let known = declared(1..=100);
+        let cases: [(Vec<u64>, &[usize]); 6] = [
+            ((1..=100).collect(), &[]),
+            // One changes, one comes, one goes, two in a row change.
+            ((1..=40).chain([200]).chain(42..=100).collect(), &[40]),
+            ((1..=40).chain([200]).chain(41..=100).collect(), &[40]),
+            ((1..=40).chain(42..=100).collect(), &[]),
+            (
+                (1..=40).chain([200, 201]).chain(43..=100).collect(),
+                &[40, 41],
+            ),
+            (vec![], &[]),
+        ];
+        for (numbers, unknown) in cases {
+            assert_eq!(
+                known.unknown(false, &marks(numbers.clone())),
+                unknown,
+                "{numbers:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn nothing_is_known_of_what_an_operator_changed_or_is_shown_otherwise() {
+        let mut known = declared([1, 0, 3]);
+        assert_eq!(known.unknown(false, &marks([1, 2, 3])), [1]);
+        assert_eq!(known.unknown(true, &marks([1, 2, 3])), [0, 1, 2]);
+        known.forget();
+        assert_eq!(known.unknown(false, &marks([1, 2])), [0, 1]);
+    }
+}
