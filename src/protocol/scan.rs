@@ -4,6 +4,8 @@
 //! Whoever scans says nothing of what is not of that form and leaves it to the lenient [`super::json::Reader`], so this never has to
 //! be complete; property tests hold that the two agree wherever this one speaks.
 
+use std::ops::Range;
+
 use super::words;
 
 /// A place in a JSON text of the usual form.
@@ -96,6 +98,74 @@ impl<'a> Scan<'a> {
     }
 }
 
+/// A text that is read by the one before it, its model: what a peer writes one behind the other differs in a value or two. The two
+/// are compared eight bytes at a time, and only values that differ are read.
+pub(super) struct Alike<'m, 'a> {
+    model: &'m [u8],
+    scan: Scan<'a>,
+    /// Where in the model `scan` stands: behind the last value that differed.
+    at: usize,
+    /// Up to here, in the model, the two are the same from there on.
+    equal_until: usize,
+}
+
+impl<'m, 'a> Alike<'m, 'a> {
+    pub(super) fn new(model: &'m str, text: &'a str) -> Self {
+        let model = model.as_bytes();
+        Self {
+            model,
+            scan: Scan::new(text),
+            at: 0,
+            equal_until: common_len(model, text.as_bytes()),
+        }
+    }
+
+    /// Goes on to a value that the model has at `place`, behind those before: the model's, or what `read` finds if it is
+    /// another. `None` if the two differ before it, or nothing can be read.
+    #[inline]
+    pub(super) fn value<T>(
+        &mut self,
+        place: &Range<usize>,
+        models: T,
+        read: impl FnOnce(&mut Scan<'a>) -> Option<T>,
+    ) -> Option<T> {
+        // Where the two differ right behind a value, the other's is longer.
+        if place.end < self.equal_until {
+            return Some(models);
+        }
+        if self.equal_until < place.start {
+            return None;
+        }
+        self.scan.skip(place.start - self.at);
+        let value = read(&mut self.scan)?;
+        self.at = place.end;
+        self.equal_until = self.at + common_len(&self.model[self.at..], self.scan.bytes());
+        Some(value)
+    }
+
+    /// How long the text is that is alike, if it is to the model's end.
+    pub(super) fn end(self) -> Option<usize> {
+        let len = self.scan.len() + self.model.len() - self.at;
+        (self.equal_until == self.model.len()).then_some(len)
+    }
+}
+
+/// How many bytes two texts begin with in common.
+fn common_len(one: &[u8], other: &[u8]) -> usize {
+    let (one_words, _) = one.as_chunks::<8>();
+    let (other_words, _) = other.as_chunks::<8>();
+    let mut len = 0;
+    for (one, other) in one_words.iter().zip(other_words) {
+        let differing = u64::from_le_bytes(*one) ^ u64::from_le_bytes(*other);
+        if differing != 0 {
+            return len + words::first(differing);
+        }
+        len += 8;
+    }
+    let rest = one[len..].iter().zip(&other[len..]);
+    len + rest.take_while(|(one, other)| one == other).count()
+}
+
 /// How many bytes come before the first quote, backslash or control character; eight at a time, since the texts of a header
 /// are most of it.
 #[inline]
@@ -126,6 +196,13 @@ mod tests {
         fn a_text_ends_at_its_first_special_byte(bytes in prop::collection::vec(prop_oneof![any::<u8>(), Just(b'"'), Just(b'\\'), Just(0x1f), Just(b' '), Just(0x80)], 0..40)) {
             let special = |byte: &u8| *byte < b' ' || *byte == b'"' || *byte == b'\\';
             prop_assert_eq!(plain_len(&bytes), bytes.iter().position(special).unwrap_or(bytes.len()));
+        }
+
+        #[test]
+        fn texts_have_in_common_what_comes_before_the_first_difference(one in "[ab]{0,20}", other in "[ab]{0,20}", both in "[ab]{0,20}") {
+            let (one, other) = (format!("{both}{one}"), format!("{both}{other}"));
+            let slowly = one.bytes().zip(other.bytes()).take_while(|(one, other)| one == other).count();
+            prop_assert_eq!(common_len(one.as_bytes(), other.as_bytes()), slowly);
         }
     }
 }

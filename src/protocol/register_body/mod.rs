@@ -8,6 +8,7 @@ mod topic_scan;
 use std::{borrow::Cow, collections::HashSet};
 
 use foldhash::fast::RandomState;
+use topic_scan::Members;
 
 use super::{
     body::{
@@ -164,11 +165,16 @@ fn read_topic_table(reader: &mut Reader<'_>) -> Result<Vec<TopicConfig>, BodyErr
     if !reader.begin_object_or_null()? {
         return Ok(topics);
     }
-    while reader.next_key()?.is_some() {
-        let entry = match reader.scanned(topic_scan::scan) {
-            Some(entry) => Some(entry),
-            None => read_settings(reader, "topicName", QueueSettings::default())?,
-        };
+    let mut members = Members::default();
+    loop {
+        if let Some(topic) = reader.scanned(|text| members.scan(text)) {
+            topics.push(topic);
+            continue;
+        }
+        if reader.next_key()?.is_none() {
+            return Ok(topics);
+        }
+        let entry = read_settings(reader, "topicName", QueueSettings::default())?;
         if let Some(NamedSettings {
             name: Some(name),
             settings,
@@ -180,7 +186,6 @@ fn read_topic_table(reader: &mut Reader<'_>) -> Result<Vec<TopicConfig>, BodyErr
             });
         }
     }
-    Ok(topics)
 }
 
 /// What counts of a `TopicConfig` or a `QueueData`.
