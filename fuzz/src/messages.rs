@@ -7,6 +7,7 @@ use waypost::protocol::{
     command::{RemotingCommand, ReplyHead, Response, SerializeType},
     encode,
     frame::{self, FrameError, Split},
+    header_scan::HeaderModel,
 };
 
 use waypost::limits::{EXT_FIELDS_MAX, FRAME_LEN_MAX};
@@ -78,25 +79,27 @@ pub(crate) fn header_rocketmq(data: &[u8]) {
     }
 }
 
-/// The one-pass reader of usual headers and the lenient one say the same. A blank in front is nothing to the lenient one, and
-/// sends the header to it.
+/// The one-pass reader of usual headers and the lenient one say the same of each of several headers, of which the one-pass reader
+/// reads each by the one before it. A blank in front is nothing to the lenient one, and sends the header to it.
 pub(crate) fn header_scan(data: &[u8]) {
-    if data.first() != Some(&b'{') {
-        return;
-    }
-    let (usual, lenient) = (frame_of(0, data), frame_of(0, &[b" ", data].concat()));
-    let (usual, lenient) = (
-        RemotingCommand::decode(&usual),
-        RemotingCommand::decode(&lenient),
-    );
-    match (usual, lenient) {
-        (Ok(usual), Ok(mut lenient)) => {
-            lenient.frame = usual.frame;
-            assert_eq!(usual, lenient);
+    let headers = data.split(|byte| *byte == 0);
+    let usual: Vec<_> = headers
+        .filter(|header| header.first() == Some(&b'{'))
+        .map(|header| (frame_of(0, header), frame_of(0, &[b" ", header].concat())))
+        .collect();
+    let mut model = HeaderModel::default();
+    for (usual, lenient) in &usual {
+        let mut read = RemotingCommand::default();
+        let usual = read.read(usual, &mut model).map(|()| read);
+        match (usual, RemotingCommand::decode(lenient)) {
+            (Ok(usual), Ok(mut lenient)) => {
+                lenient.frame = usual.frame;
+                assert_eq!(usual, lenient);
+            }
+            // What either refuses is refused by the lenient one, where it stands one byte further.
+            (Err(_), Err(_)) => {}
+            (usual, lenient) => panic!("{usual:?} and {lenient:?}"),
         }
-        // What either refuses is refused by the lenient one, where it stands one byte further.
-        (Err(_), Err(_)) => {}
-        (usual, lenient) => panic!("{usual:?} and {lenient:?}"),
     }
 }
 

@@ -186,7 +186,8 @@ pub fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
 }
 
 /// Writes the last digits of `value`, as many as there is room for, with leading zeros.
-fn write_digits(mut value: u32, room: &mut [u8]) {
+pub fn write_digits(value: impl Into<u64>, room: &mut [u8]) {
+    let mut value = value.into();
     for digit in room.iter_mut().rev() {
         *digit = b'0' + u8::try_from(value % 10).expect("a digit");
         value /= 10;
