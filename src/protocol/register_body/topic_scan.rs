@@ -166,7 +166,8 @@ fn member<'a>(scan: &mut Scan<'a>, read: &mut Read<'a>) -> Option<Option<Value<'
             return Some(None);
         }
         (b'a', _) => {
-            scan.literal(b"\"attributes\":{}")?;
+            scan.literal(b"\"attributes\":")?;
+            attributes(scan)?;
             return Some(None);
         }
         _ => return None,
@@ -180,6 +181,23 @@ fn member<'a>(scan: &mut Scan<'a>, read: &mut Read<'a>) -> Option<Option<Value<'
     }))
 }
 
+/// Steps over a map of texts.
+fn attributes(scan: &mut Scan<'_>) -> Option<()> {
+    scan.expect(b'{')?;
+    if scan.bytes().first() == Some(&b'}') {
+        scan.skip(1);
+        return Some(());
+    }
+    loop {
+        scan.string()?;
+        scan.expect(b':')?;
+        scan.string()?;
+        if !scan.goes_on()? {
+            return Some(());
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -188,6 +206,7 @@ mod tests {
     use crate::protocol::{json::Reader, register_body::read_settings};
 
     const USUAL: &str = r#""TopicTest":{"attributes":{},"order":false,"perm":6,"readQueueNums":8,"topicFilterType":"SINGLE_TAG","topicName":"TopicTest","topicSysFlag":0,"writeQueueNums":16}"#;
+    const TYPED: &str = r#""t":{"attributes":{"+message.type":"NORMAL","a":""},"order":false,"perm":6,"readQueueNums":8,"topicFilterType":"SINGLE_TAG","topicName":"t","topicSysFlag":0,"writeQueueNums":8}"#;
     const OLD: &str = r#""t":{"order":true,"perm":2,"readQueueNums":1,"topicFilterType":"SINGLE_TAG","topicName":"t","topicSysFlag":3,"writeQueueNums":1}"#;
 
     /// The same by the lenient reader.
@@ -207,7 +226,7 @@ mod tests {
             .replace("\"perm\":6", "\"perm\":4");
         let behind_a_comma = format!(",{second},");
         let mut members = Members::default();
-        for text in [OLD, USUAL] {
+        for text in [OLD, TYPED, USUAL] {
             assert_eq!(members.scan(text), read(text));
             assert!(read(text).is_some());
         }
@@ -224,8 +243,8 @@ mod tests {
             prop_oneof!["[0-9\"{},:a-z\\\\ -]", "[\u{0}-\u{20}é]"],
             0..3_u8,
         );
-        prop::collection::vec(edit, 0..5).prop_map(|edits| {
-            let mut text: Vec<char> = USUAL.chars().collect();
+        (prop::collection::vec(edit, 0..5), any::<bool>()).prop_map(|(edits, typed)| {
+            let mut text: Vec<char> = if typed { TYPED } else { USUAL }.chars().collect();
             for (place, replacement, kind) in edits {
                 let at = place.index(text.len());
                 let letter = replacement.chars().next().unwrap_or('x');
