@@ -1,5 +1,7 @@
 //! Bytes that arrived and are not executed yet. Holds memory only while there are some.
 
+use bytes::Bytes;
+
 /// The unexecuted bytes of one connection.
 #[derive(Debug, Default)]
 pub struct Input {
@@ -71,6 +73,22 @@ impl Input {
     }
 }
 
+impl From<Bytes> for Input {
+    fn from(bytes: Bytes) -> Self {
+        Self {
+            bytes: bytes.into(),
+            executed: 0,
+        }
+    }
+}
+
+/// Shares what is not executed, without copying it.
+impl From<Input> for Bytes {
+    fn from(input: Input) -> Self {
+        Self::from(input.bytes).split_off(input.executed)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -86,6 +104,16 @@ mod tests {
         input.consume(6);
         assert!(input.is_empty());
         assert_eq!(input.bytes.capacity(), 0);
+    }
+
+    #[test]
+    fn shared_and_taken_back_it_is_what_it_was() {
+        let mut input = Input::default();
+        input.extend(b"abcdef", 6);
+        input.consume(2);
+        let shared = Bytes::from(input);
+        assert_eq!(shared, b"cdef"[..]);
+        assert_eq!(Input::from(shared).as_slice(), b"cdef");
     }
 
     #[test]

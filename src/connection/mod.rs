@@ -78,6 +78,11 @@ pub trait Handler {
         _ = requests;
     }
 
+    /// What is handled until further notice lies in `bytes`, and may be kept by sharing them: one large frame.
+    fn share(&mut self, bytes: &Bytes) {
+        _ = bytes;
+    }
+
     /// Handles a request; an answer that is ready is appended to `out`. `place` is the request's place among those of the last
     /// [`Self::look_ahead`], or 0 if it came alone.
     fn handle(
@@ -234,9 +239,20 @@ impl Connection {
         &mut self,
         limits: &StreamLimits,
         out: &mut Vec<u8>,
-        handler: impl Handler,
+        mut handler: impl Handler,
     ) -> Result<(), Violation> {
+        let is_one_large_frame = self.input.len() > LARGE_FRAME_LEN
+            && self.unfinished_frame_len() == Some(self.input.len());
         let mut input = std::mem::take(&mut self.input);
+        if is_one_large_frame {
+            let frame = Bytes::from(input);
+            handler.share(&frame);
+            let executed = self.execute(&frame, limits, out, handler)?;
+            if executed < frame.len() {
+                self.input = Input::from(frame);
+            }
+            return Ok(());
+        }
         let executed = self.execute(input.as_slice(), limits, out, handler)?;
         input.consume(executed);
         self.input = input;

@@ -206,6 +206,57 @@ fn a_frame_that_is_too_long_to_lend_is_collected() {
     assert_eq!(world.connection.input_len(), 0);
 }
 
+/// Keeps what is shared with it, and the frames that it is given.
+#[derive(Default)]
+struct Keeper {
+    shared: Option<Bytes>,
+    frames: Vec<Bytes>,
+}
+
+impl Handler for &mut Keeper {
+    fn share(&mut self, bytes: &Bytes) {
+        self.shared = Some(bytes.clone());
+    }
+
+    fn handle(
+        &mut self,
+        _place: usize,
+        request: &RemotingCommand<'_>,
+        _out: &mut Vec<u8>,
+        _outstanding: &mut Outstanding,
+    ) -> Handled {
+        let shared = self.shared.as_ref().expect("it is one large frame");
+        self.frames.push(shared.slice_ref(request.frame));
+        Handled::Done
+    }
+}
+
+#[test]
+fn one_large_frame_is_shared_with_its_handler_and_kept_if_it_has_to_wait() {
+    let mut keeper = Keeper::default();
+    let mut connection = Connection::new(IDLE, at(0));
+    let bytes = frame(ROUTE, 1, LARGE_FRAME_LEN);
+    // A command is out, which a query waits for.
+    let mut credits = Credits::default();
+    assert!(credits.take(connection.outstanding_mut(), 0));
+    for piece in bytes.chunks(10_000) {
+        let mut out = Vec::new();
+        let done = connection.handle_input(piece, 0, &limits(), at(0), &mut out, &mut keeper);
+        assert_eq!(done, Ok(()));
+    }
+    assert_eq!(keeper.frames.len(), 0);
+    keeper.shared = None; // the handler of that turn is gone
+    assert_eq!(connection.input_len(), bytes.len());
+    connection.handle_reply(&mut credits, None);
+    assert!(connection.can_resume());
+    assert_eq!(
+        connection.resume(&limits(), &mut Vec::new(), &mut keeper),
+        Ok(())
+    );
+    assert_eq!(keeper.frames, [&bytes[4..]]);
+    assert_eq!(connection.input_len(), 0);
+}
+
 #[test]
 fn a_read_waits_for_the_commands_before_it_and_commands_do_not() {
     let mut world = World::new();

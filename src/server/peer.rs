@@ -289,6 +289,7 @@ impl Peer {
             carries_brokers: &mut self.carries_brokers,
             outbox: &mut desk.outbox,
             routes: Routes::new(),
+            shared: None,
         };
         let (limits, answers) = (&desk.limits, &mut desk.answers);
         let answered_before = answers.len();
@@ -417,11 +418,17 @@ struct Clerk<'a> {
     outbox: &'a mut Outbox,
     /// Found ahead, by the requests' places.
     routes: Routes<'a>,
+    /// Where the requests lie, if that can be kept without a copy.
+    shared: Option<Bytes>,
 }
 
 impl Handler for Clerk<'_> {
     fn look_ahead(&mut self, requests: &[RemotingCommand<'_>]) {
         self.routes = processor::look_ahead(requests, self.snapshot);
+    }
+
+    fn share(&mut self, bytes: &Bytes) {
+        self.shared = Some(bytes.clone());
     }
 
     fn handle(
@@ -436,7 +443,10 @@ impl Handler for Clerk<'_> {
                 connection: self.id,
                 peer: self.address,
                 go_away: self.go_away,
-                frame: Bytes::copy_from_slice(request.frame),
+                frame: match &self.shared {
+                    Some(shared) => shared.slice_ref(request.frame),
+                    None => Bytes::copy_from_slice(request.frame),
+                },
             };
             let len = request.frame.len();
             return self
