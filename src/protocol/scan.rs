@@ -120,8 +120,8 @@ impl<'m, 'a> Alike<'m, 'a> {
         }
     }
 
-    /// Goes on to a value that the model has at `place`, behind those before: the model's, or what `read` finds if it is
-    /// another. `None` if the two differ before it, or nothing can be read.
+    /// Goes on to a value that the model has at `place`, behind those before: `models`, or what `read` finds if it is another.
+    /// `None` if the two differ before it, or nothing can be read.
     #[inline]
     pub(super) fn value<T>(
         &mut self,
@@ -133,6 +133,22 @@ impl<'m, 'a> Alike<'m, 'a> {
         if place.end < self.equal_until {
             return Some(models);
         }
+        self.read(place, read)
+    }
+
+    /// Where in the model the two differ next; that is within a value or right behind it, or they are not alike. `None`: nowhere.
+    #[inline]
+    pub(super) fn difference(&self) -> Option<usize> {
+        (self.equal_until < self.model.len()).then_some(self.equal_until)
+    }
+
+    /// Goes on to a value that differs.
+    #[inline]
+    pub(super) fn read<T>(
+        &mut self,
+        place: &Range<usize>,
+        read: impl FnOnce(&mut Scan<'a>) -> Option<T>,
+    ) -> Option<T> {
         if self.equal_until < place.start {
             return None;
         }

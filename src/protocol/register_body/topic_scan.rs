@@ -19,28 +19,24 @@ const VALUES: usize = 6;
 #[derive(Debug, Default)]
 pub(super) struct Members<'a> {
     model: &'a str,
-    /// In their order.
-    values: SmallVec<[Value<'a>; VALUES]>,
+    read: Read<'a>,
+    /// In their order, none of them twice.
+    values: SmallVec<[Value; VALUES]>,
 }
 
 /// A value of the model that may be another in the next member.
 #[derive(Debug)]
-struct Value<'a> {
+struct Value {
     /// Without quotes.
     place: Range<usize>,
-    kind: Kind<'a>,
+    kind: Kind,
 }
 
-#[derive(Debug, Clone, Copy)]
-enum Kind<'a> {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
     /// What the topic is called in the table, which does not count (spec 2.2).
     Key,
-    Name(&'a str),
-    Number(Number, i32),
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Number {
+    Name,
     Perm,
     ReadQueueNums,
     WriteQueueNums,
@@ -48,21 +44,23 @@ enum Number {
 }
 
 /// What a member says.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Copy, Default)]
 struct Read<'a> {
     name: Option<&'a str>,
     settings: QueueSettings,
 }
 
 impl<'a> Read<'a> {
-    fn set(&mut self, number: Number, value: i32) {
+    /// Where a number belongs; the other kinds are none.
+    fn number(&mut self, kind: Kind) -> Option<&mut i32> {
         let settings = &mut self.settings;
-        *match number {
-            Number::Perm => &mut settings.perm,
-            Number::ReadQueueNums => &mut settings.read_queue_nums,
-            Number::WriteQueueNums => &mut settings.write_queue_nums,
-            Number::TopicSysFlag => &mut settings.topic_sys_flag,
-        } = value;
+        match kind {
+            Kind::Perm => Some(&mut settings.perm),
+            Kind::ReadQueueNums => Some(&mut settings.read_queue_nums),
+            Kind::WriteQueueNums => Some(&mut settings.write_queue_nums),
+            Kind::TopicSysFlag => Some(&mut settings.topic_sys_flag),
+            Kind::Key | Kind::Name => None,
+        }
     }
 
     fn topic(self) -> Option<TopicConfig> {
@@ -89,15 +87,15 @@ impl<'a> Members<'a> {
         if self.model.is_empty() {
             return None;
         }
-        let mut read = Read::default();
+        let mut read = self.read;
         let mut alike = Alike::new(self.model, text);
-        for Value { place, kind } in &self.values {
-            match *kind {
-                Kind::Key => _ = alike.value(place, "", Scan::plain)?,
-                Kind::Name(name) => read.name = Some(alike.value(place, name, Scan::plain)?),
-                Kind::Number(number, value) => {
-                    read.set(number, alike.value(place, value, Scan::number)?);
-                }
+        let mut values = self.values.iter();
+        while let Some(at) = alike.difference() {
+            let Value { place, kind } = values.find(|value| at <= value.place.end)?;
+            match kind {
+                Kind::Key => _ = alike.read(place, Scan::plain)?,
+                Kind::Name => read.name = Some(alike.read(place, Scan::plain)?),
+                kind => *read.number(*kind)? = alike.read(place, Scan::number)?,
             }
         }
         Some((read, alike.end()?))
@@ -115,35 +113,42 @@ impl<'a> Members<'a> {
         });
         scan.literal(b":{")?;
         loop {
-            self.values.extend(member(&mut scan, &mut read)?);
+            if let Some(value) = member(&mut scan, &mut read)? {
+                // Of a number that is there twice the last counts, whichever of the two differs: the other reader knows.
+                if self.values.iter().any(|known| known.kind == value.kind) {
+                    return None;
+                }
+                self.values.push(value);
+            }
             if !scan.goes_on()? {
                 break;
             }
         }
         self.model = &text[..scan.len()];
+        self.read = read;
         Some((read, scan.len()))
     }
 }
 
 /// Reads one member of an entry, and says where its value lies if it counts. One comparison each: a letter of its name decides
 /// which it can be.
-fn member<'a>(scan: &mut Scan<'a>, read: &mut Read<'a>) -> Option<Option<Value<'a>>> {
-    let number = match (scan.bytes().get(1)?, scan.bytes().get(6)?) {
+fn member<'a>(scan: &mut Scan<'a>, read: &mut Read<'a>) -> Option<Option<Value>> {
+    let kind = match (scan.bytes().get(1)?, scan.bytes().get(6)?) {
         (b'p', _) => {
             scan.literal(b"\"perm\":")?;
-            Number::Perm
+            Kind::Perm
         }
         (b'r', _) => {
             scan.literal(b"\"readQueueNums\":")?;
-            Number::ReadQueueNums
+            Kind::ReadQueueNums
         }
         (b'w', _) => {
             scan.literal(b"\"writeQueueNums\":")?;
-            Number::WriteQueueNums
+            Kind::WriteQueueNums
         }
         (b't', b'S') => {
             scan.literal(b"\"topicSysFlag\":")?;
-            Number::TopicSysFlag
+            Kind::TopicSysFlag
         }
         (b't', b'N') => {
             scan.literal(b"\"topicName\":")?;
@@ -152,7 +157,7 @@ fn member<'a>(scan: &mut Scan<'a>, read: &mut Read<'a>) -> Option<Option<Value<'
             read.name = Some(name);
             return Some(Some(Value {
                 place: start..start + name.len(),
-                kind: Kind::Name(name),
+                kind: Kind::Name,
             }));
         }
         (b't', b'F') => {
@@ -173,12 +178,9 @@ fn member<'a>(scan: &mut Scan<'a>, read: &mut Read<'a>) -> Option<Option<Value<'
         _ => return None,
     };
     let start = scan.len();
-    let value = scan.number()?;
-    read.set(number, value);
-    Some(Some(Value {
-        place: start..scan.len(),
-        kind: Kind::Number(number, value),
-    }))
+    *read.number(kind)? = scan.number()?;
+    let place = start..scan.len();
+    Some(Some(Value { place, kind }))
 }
 
 /// Steps over a map of texts.
