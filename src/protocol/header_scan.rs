@@ -1,6 +1,6 @@
 //! The JSON header as every known client writes it, read in one pass without looking back.
 //!
-//! Route queries are what a name server is asked most, and reading their headers as leniently as [`super::header_json`] does is
+//! Route queries are what a name server is asked most, and reading their headers as leniently as `header_json` does is
 //! a quarter of the work of answering one. This reads only the usual form: compact, the usual members, numbers of up to nine
 //! digits, texts without escapes or control characters. Of anything else it says nothing and the lenient reader has its turn,
 //! so it never has to be complete; a property test holds that the two agree wherever this one speaks.

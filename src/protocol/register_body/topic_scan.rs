@@ -95,7 +95,9 @@ impl<'a> Members<'a> {
             match kind {
                 Kind::Key => _ = alike.read(place, |scan| Some(scan.plain()))?,
                 Kind::Name => read.name = Some(alike.read(place, |scan| scan.plain_of(text))?),
-                kind => *read.number(*kind)? = alike.read(place, Scan::number)?,
+                Kind::Perm | Kind::ReadQueueNums | Kind::WriteQueueNums | Kind::TopicSysFlag => {
+                    *read.number(*kind)? = alike.read(place, Scan::number)?;
+                }
             }
         }
         Some((read, alike.end()?))
