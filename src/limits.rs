@@ -163,6 +163,9 @@ pub const NOTIFIER_LINKS_MAX: usize = 4096;
 /// Frames that wait for one broker's connection.
 pub const NOTICES_PER_BROKER_MAX: usize = 64;
 
+/// Bytes that a broker may send after a notice, which asks for none: many times what an answer would have.
+pub const NOTICE_ANSWER_LEN_MAX: usize = 64 * 1024;
+
 /// How long connecting to a broker may take: the original's default (spec 5.2).
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
