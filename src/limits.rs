@@ -118,7 +118,8 @@ pub const LOOK_AHEAD_MAX: usize = 16;
 /// A frame longer than this needs admission before it is read to its end (spec Q48).
 pub const LARGE_FRAME_LEN: usize = 64 * 1024;
 
-/// Bytes that the unfinished large frames of all connections may add up to (spec Q48); each worker has its share.
+/// Bytes that the unfinished large frames of all connections may add up to (spec Q48); each worker has its share. With more than
+/// twelve workers it is a frame of the greatest length and a third for each: `connection::admission::share`.
 pub const UNFINISHED_LEN_MAX: usize = 16 * FRAME_LEN_MAX;
 
 /// A peer that sends less than `ADMISSION_PROGRESS_LEN` of an admitted frame in this time loses its place to those who wait.
