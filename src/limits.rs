@@ -49,6 +49,10 @@ pub const SCAN_LATE_MAX: Duration = Duration::from_millis(500);
 /// How long the workers then get to read what brokers sent meanwhile.
 pub const SCAN_PUT_OFF: Duration = Duration::from_secs(2);
 
+/// Scans for silent brokers are no closer to each other, whatever `scanNotActiveBrokerInterval` says, which anybody may set: each
+/// looks at every live broker.
+pub const SCAN_INTERVAL_MIN: Duration = Duration::from_millis(100);
+
 /// How often one scan is put off: a writer that is late because it has too much to do must not keep silent brokers for ever.
 pub const SCAN_PUT_OFF_MAX: u32 = 5;
 

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use serde_json::json;
-use waypost::{processor::look_ahead, protocol::command::RemotingCommand};
+use waypost::{
+    limits::SCAN_INTERVAL_MIN, processor::look_ahead, protocol::command::RemotingCommand,
+};
 
 use crate::world::{World, ask, conn, heartbeat, reg, route, topics, unreg};
 
@@ -577,6 +579,20 @@ fn another_scan_interval_counts_from_the_change() {
     world.send(2, &ask(318).body("scanNotActiveBrokerInterval=5000"));
     world.pass(Duration::from_secs(5));
     assert_eq!(world.route("A"), None);
+}
+
+#[test]
+fn a_scan_interval_of_a_millisecond_is_shown_but_keeps_nobody_busy() {
+    let mut world = World::new();
+    world.send(1, &reg("c", "b", 0, "x:1", &topics(&["A", "B"]), (0, 1, 1)));
+    world.send(2, &ask(318).body("scanNotActiveBrokerInterval=1"));
+    let shown = world.send(2, &ask(319)).body;
+    assert!(shown.contains("\nscanNotActiveBrokerInterval=1\n"));
+    for _ in 0..3 {
+        let next = world.registry.poll_timeout().expect("a broker is live");
+        assert_eq!(next, world.now.after(SCAN_INTERVAL_MIN));
+        world.pass(SCAN_INTERVAL_MIN);
+    }
 }
 
 #[test]
