@@ -180,6 +180,31 @@ fn keys_without_meaning_are_accepted_with_what_replaces_them() {
 }
 
 #[test]
+fn whatever_is_called_like_a_secret_is_kept_and_shown_to_nobody() {
+    for name in [
+        "tls.server.keyPassword",
+        "db.passwd",
+        "keyPassphrase",
+        "aclSecretKey",
+        "accessKey",
+        "acl.access-key",
+        "ACCESS_KEY_ID",
+        "sign.privateKey",
+        "api_key",
+        "authToken",
+        "my.Credentials",
+    ] {
+        let (config, _) = loaded(&format!("{name}=geheim\n"));
+        assert!(!config.to_wire_text().contains("geheim"), "{name}");
+        assert!(has_line(&config.print_items(), &format!("{name}=******")));
+        assert!(config.to_file_text().contains("geheim"), "{name}");
+        let update = config.update(format!("{name}=bekannt").as_bytes());
+        assert!(!update.expect("ignored").changed, "{name}");
+    }
+    assert!(KEYS.iter().all(|key| !is_secret(key.name)));
+}
+
+#[test]
 fn the_frame_limit_is_a_key_of_the_file() {
     let (config, findings) = loaded("com.rocketmq.remoting.frameMaxLength=33554432");
     assert_eq!(findings, Vec::<String>::new());
