@@ -17,7 +17,8 @@ use crate::{
 /// See the module's documentation.
 #[derive(Debug)]
 pub(super) struct Ahead<'a> {
-    pub(super) requests: SmallVec<[RemotingCommand<'a>; LOOK_AHEAD_MAX]>,
+    /// As many as there are `lens`, and behind them what is to be used again: it is large.
+    slots: SmallVec<[RemotingCommand<'a>; LOOK_AHEAD_MAX]>,
     /// The length of each request's frame.
     pub(super) lens: SmallVec<[usize; LOOK_AHEAD_MAX]>,
     pub(super) then: Then,
@@ -39,16 +40,19 @@ impl<'a> Ahead<'a> {
     /// Nothing decoded yet. To be used again for what comes behind: it is 10 KB that need not be moved.
     pub(super) fn new() -> Self {
         Self {
-            requests: SmallVec::new(),
+            slots: SmallVec::new(),
             lens: SmallVec::new(),
             then: Then::Unread,
             model: HeaderModel::default(),
         }
     }
 
+    pub(super) fn requests(&self) -> &[RemotingCommand<'a>] {
+        &self.slots[..self.lens.len()]
+    }
+
     /// Decodes the route queries at the start of `bytes` and the first request behind them, whatever that is.
     pub(super) fn read(&mut self, bytes: &'a [u8], frame_len_max: usize) {
-        self.requests.clear();
         self.lens.clear();
         self.then = Then::Unread;
         if let Err(violation) = self.fill(bytes, frame_len_max) {
@@ -62,12 +66,12 @@ impl<'a> Ahead<'a> {
                 self.then = Then::Unfinished;
                 break;
             };
-            self.requests.push(RemotingCommand::default());
-            let request = self.requests.last_mut().expect("it was just put there");
-            if let Err(error) = request.read(frame, &mut self.model) {
-                self.requests.pop();
-                return Err(error.into());
+            let place = self.lens.len();
+            if place == self.slots.len() {
+                self.slots.push(RemotingCommand::default());
             }
+            let request = &mut self.slots[place];
+            request.read(frame, &mut self.model)?;
             self.lens.push(consumed);
             if request.code != RequestCode::GetRouteInfoByTopic as i32 {
                 break;

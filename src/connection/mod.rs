@@ -281,10 +281,10 @@ impl Connection {
                 break Stop::Output;
             }
             ahead.read(&bytes[executed..], limits.frame_len_max);
-            if ahead.requests.len() > 1 {
-                handler.look_ahead(&ahead.requests);
+            if ahead.requests().len() > 1 {
+                handler.look_ahead(ahead.requests());
             }
-            for (place, (request, len)) in ahead.requests.iter().zip(&ahead.lens).enumerate() {
+            for (place, (request, len)) in ahead.requests().iter().zip(&ahead.lens).enumerate() {
                 if out.len() > room {
                     break 'stop Stop::Output;
                 }

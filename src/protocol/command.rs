@@ -46,6 +46,13 @@ pub struct RemotingCommand<'a> {
 }
 
 impl RemotingCommand<'_> {
+    /// Makes it as [`Default`] does, but for the frame that it lies in.
+    pub(super) fn reset_header(&mut self) {
+        (self.code, self.version) = (0, 0);
+        (self.opaque, self.flag) = (0, 0);
+        self.ext.clear();
+    }
+
     /// Whether this is an answer to a request of ours.
     #[must_use]
     pub fn is_response(&self) -> bool {

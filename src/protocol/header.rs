@@ -70,8 +70,8 @@ impl<'a> RemotingCommand<'a> {
         Ok(command)
     }
 
-    /// The same in place: the ext fields lie in the command itself, some 600 bytes that nobody has to move. `self` must be as
-    /// [`Default`] makes it. `model` is for the frames of one peer, one behind the other: each is read by the one before it.
+    /// The same in place, whatever `self` was: the ext fields lie in the command itself, some 600 bytes that nobody has to move.
+    /// `model` is for the frames of one peer, one behind the other: each is read by the one before it.
     ///
     /// # Errors
     /// As for [`Self::decode`]; what `self` holds is then of no meaning.
@@ -89,6 +89,7 @@ impl<'a> RemotingCommand<'a> {
         let (serialize_type, header_len) = read_prefix(*prefix, frame.len())?;
         // The body starts where the header is said to end, not where its parsing stopped (Q41).
         let (header, body) = rest.split_at(header_len);
+        self.reset_header();
         (self.serialize_type, self.body) = (serialize_type, body);
         self.frame = frame;
         match serialize_type {

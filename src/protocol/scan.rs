@@ -10,12 +10,12 @@ use super::words;
 
 /// A place in a JSON text of the usual form.
 pub(super) struct Scan<'a> {
-    text: &'a str,
+    text: &'a [u8],
     at: usize,
 }
 
 impl<'a> Scan<'a> {
-    pub(super) fn new(text: &'a str) -> Self {
+    pub(super) fn new(text: &'a [u8]) -> Self {
         Self { text, at: 0 }
     }
 
@@ -31,7 +31,7 @@ impl<'a> Scan<'a> {
 
     /// What is still to be read.
     pub(super) fn bytes(&self) -> &'a [u8] {
-        &self.text.as_bytes()[self.at..]
+        &self.text[self.at..]
     }
 
     pub(super) fn expect(&mut self, byte: u8) -> Option<()> {
@@ -54,21 +54,29 @@ impl<'a> Scan<'a> {
         }
     }
 
+    /// A text in quotes, without them. Whether it is UTF-8 is for the caller to know.
     #[inline]
-    pub(super) fn string(&mut self) -> Option<&'a str> {
+    pub(super) fn string(&mut self) -> Option<&'a [u8]> {
         self.expect(b'"')?;
-        let string = self.plain()?;
+        let string = self.plain();
         self.expect(b'"')?;
         Some(string)
     }
 
     /// The text up to the first quote, backslash or control character.
     #[inline]
-    pub(super) fn plain(&mut self) -> Option<&'a str> {
-        let len = plain_len(self.bytes());
-        let plain = self.text.get(self.at..self.at + len)?;
-        self.at += len;
-        Some(plain)
+    pub(super) fn plain(&mut self) -> &'a [u8] {
+        let plain = &self.bytes()[..plain_len(self.bytes())];
+        self.at += plain.len();
+        plain
+    }
+
+    /// The same of a text that is known as such, of which this reads the bytes.
+    #[inline]
+    pub(super) fn plain_of(&mut self, text: &'a str) -> Option<&'a str> {
+        let start = self.at;
+        self.plain();
+        text.get(start..self.at)
     }
 
     /// A decimal number that cannot leave 32 bits, as Java writes it: no blanks, no plus, no leading zero.
@@ -110,13 +118,12 @@ pub(super) struct Alike<'m, 'a> {
 }
 
 impl<'m, 'a> Alike<'m, 'a> {
-    pub(super) fn new(model: &'m str, text: &'a str) -> Self {
-        let model = model.as_bytes();
+    pub(super) fn new(model: &'m [u8], text: &'a [u8]) -> Self {
         Self {
             model,
             scan: Scan::new(text),
             at: 0,
-            equal_until: common_len(model, text.as_bytes()),
+            equal_until: common_len(model, text),
         }
     }
 

@@ -88,13 +88,13 @@ impl<'a> Members<'a> {
             return None;
         }
         let mut read = self.read;
-        let mut alike = Alike::new(self.model, text);
+        let mut alike = Alike::new(self.model.as_bytes(), text.as_bytes());
         let mut values = self.values.iter();
         while let Some(at) = alike.difference() {
             let Value { place, kind } = values.find(|value| at <= value.place.end)?;
             match kind {
-                Kind::Key => _ = alike.read(place, Scan::plain)?,
-                Kind::Name => read.name = Some(alike.read(place, Scan::plain)?),
+                Kind::Key => _ = alike.read(place, |scan| Some(scan.plain()))?,
+                Kind::Name => read.name = Some(alike.read(place, |scan| scan.plain_of(text))?),
                 kind => *read.number(*kind)? = alike.read(place, Scan::number)?,
             }
         }
@@ -105,7 +105,7 @@ impl<'a> Members<'a> {
     fn read_model(&mut self, text: &'a str) -> Option<(Read<'a>, usize)> {
         self.model = "";
         self.values.clear();
-        let (mut read, mut scan) = (Read::default(), Scan::new(text));
+        let (mut read, mut scan) = (Read::default(), Scan::new(text.as_bytes()));
         let key = scan.string()?;
         self.values.push(Value {
             place: 1..1 + key.len(),
@@ -113,7 +113,7 @@ impl<'a> Members<'a> {
         });
         scan.literal(b":{")?;
         loop {
-            if let Some(value) = member(&mut scan, &mut read)? {
+            if let Some(value) = member(&mut scan, text, &mut read)? {
                 // Of a number that is there twice the last counts, whichever of the two differs: the other reader knows.
                 if self.values.iter().any(|known| known.kind == value.kind) {
                     return None;
@@ -132,7 +132,7 @@ impl<'a> Members<'a> {
 
 /// Reads one member of an entry, and says where its value lies if it counts. One comparison each: a letter of its name decides
 /// which it can be.
-fn member<'a>(scan: &mut Scan<'a>, read: &mut Read<'a>) -> Option<Option<Value>> {
+fn member<'a>(scan: &mut Scan<'a>, text: &'a str, read: &mut Read<'a>) -> Option<Option<Value>> {
     let kind = match (scan.bytes().get(1)?, scan.bytes().get(6)?) {
         (b'p', _) => {
             scan.literal(b"\"perm\":")?;
@@ -151,14 +151,13 @@ fn member<'a>(scan: &mut Scan<'a>, read: &mut Read<'a>) -> Option<Option<Value>>
             Kind::TopicSysFlag
         }
         (b't', b'N') => {
-            scan.literal(b"\"topicName\":")?;
-            let start = scan.len() + 1;
-            let name = scan.string()?;
-            read.name = Some(name);
-            return Some(Some(Value {
-                place: start..start + name.len(),
-                kind: Kind::Name,
-            }));
+            scan.literal(b"\"topicName\":\"")?;
+            let start = scan.len();
+            read.name = Some(scan.plain_of(text)?);
+            let place = start..scan.len();
+            scan.expect(b'"')?;
+            let kind = Kind::Name;
+            return Some(Some(Value { place, kind }));
         }
         (b't', b'F') => {
             scan.literal(b"\"topicFilterType\":")?;
