@@ -109,6 +109,20 @@ fn requests_sent_in_one_go_see_each_other_and_are_answered_in_order() {
 }
 
 #[test]
+fn every_start_hashes_names_by_another_seed() {
+    let names: Vec<String> = (0..100).map(|number| format!("T{number}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let [one, other] = [(); 2].map(|()| {
+        let server = Running::start("");
+        let mut client = server.connect();
+        client.ask(&registration(1, "b", "127.0.0.1:1", &names));
+        client.ask(&request(206, 2, &[], b"")).body
+    });
+    assert_eq!(one.len(), other.len(), "the same topics");
+    assert_ne!(one, other, "in the order of their hashes");
+}
+
+#[test]
 fn many_clients_are_served_at_once() {
     let server = Running::start("");
     let mut broker = server.connect();
