@@ -89,15 +89,21 @@ fn headers(criterion: &mut Criterion) {
         assert_eq!(read().ext.len(), fields, "{name}");
         group.bench_function(name, |bencher| bencher.iter(|| read().code));
     }
-    // As they mostly arrive: read by the one before them, of another topic and number.
+    // As they mostly arrive: behind one that is alike, of other topics and numbers.
     for (name, header, topic) in [
         ("json_route_query_behind_another", ROUTE_QUERY, "TopicTest"),
         ("json_register_behind_another", REGISTER, "broker-a"),
     ] {
-        let another = header.replace(topic, "Another").replace(":7,", ":1234567,");
-        let frames = [header, &another].map(|header| frame(0, header.as_bytes()));
+        let other = |name: &str, opaque: &str| {
+            let header = header.replace(topic, name).replace(":7,", opaque);
+            frame(0, header.as_bytes())
+        };
+        let first = frame(0, header.as_bytes());
+        let others = [other("Another", ":1234567,"), other("ThirdTopic", ":12,")];
         let mut model = HeaderModel::default();
-        let mut turn = frames.iter().cycle();
+        let mut command = RemotingCommand::default();
+        command.read(&first, &mut model).expect("legal");
+        let mut turn = others.iter().cycle();
         group.bench_function(name, |bencher| {
             bencher.iter(|| {
                 let frame = black_box(turn.next().expect("there are two"));
@@ -269,7 +275,8 @@ fn requests() -> Vec<Request> {
             Code::GetHasUnitSubUnunitTopicList,
             Vec::new(),
         ),
-        ("322_data_version", Code::QueryDataVersion, broker.clone()),
+        (DATA_VERSION_SAME.0, Code::QueryDataVersion, broker.clone()),
+        (DATA_VERSION_OTHER.0, Code::QueryDataVersion, broker.clone()),
         (
             "901_member_group",
             Code::GetBrokerMemberGroup,
@@ -283,6 +290,17 @@ fn requests() -> Vec<Request> {
 }
 
 const KV_NAMESPACE: &str = "ORDER_TOPIC_CONFIG";
+
+/// The bench in which a broker asks with the version it registered with, and its body.
+const DATA_VERSION_SAME: (&str, &[u8]) = (
+    "322_data_version",
+    br#"{"counter":1,"stateVersion":0,"timestamp":0}"#,
+);
+/// The same with another.
+const DATA_VERSION_OTHER: (&str, &[u8]) = (
+    "322_data_version_changed",
+    br#"{"counter":2,"stateVersion":0,"timestamp":0}"#,
+);
 
 /// A namespace of a hundred keys.
 fn kv() -> KvTable {
@@ -315,6 +333,10 @@ fn answers(criterion: &mut Criterion) {
             version: version::OURS,
             opaque: 7,
             ext,
+            body: [DATA_VERSION_SAME, DATA_VERSION_OTHER]
+                .into_iter()
+                .find_map(|(asked_in, body)| (asked_in == name).then_some(body))
+                .unwrap_or_default(),
             ..RemotingCommand::default()
         };
         let mut out = Vec::new();

@@ -56,6 +56,9 @@ pub const SCAN_INTERVAL_MIN: Duration = Duration::from_millis(100);
 /// How often one scan is put off: a writer that is late because it has too much to do must not keep silent brokers for ever.
 pub const SCAN_PUT_OFF_MAX: u32 = 5;
 
+/// Marks of declared topics for which the writer keeps room from one registration to the next, of 8 bytes each.
+pub const MARKS_KEPT_MAX: usize = 32 * 1024;
+
 /// Commands one connection may have out before it is read no further.
 pub const IN_FLIGHT_PER_CONNECTION_MAX: usize = 64;
 

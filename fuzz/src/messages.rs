@@ -82,8 +82,10 @@ pub(crate) fn header_rocketmq(data: &[u8]) {
 /// The one-pass reader of usual headers and the lenient one say the same of each of several headers, of which the one-pass reader
 /// reads each by the one before it. A blank in front is nothing to the lenient one, and sends the header to it.
 pub(crate) fn header_scan(data: &[u8]) {
-    let headers = data.split(|byte| *byte == 0);
-    let usual: Vec<_> = headers
+    // Two NULs, so that a header may have one.
+    let text = data.chunk_by(|one, other| (*one, *other) != (0, 0));
+    let usual: Vec<_> = text
+        .map(|header| header.strip_prefix(&[0]).unwrap_or(header))
         .filter(|header| header.first() == Some(&b'{'))
         .map(|header| (frame_of(0, header), frame_of(0, &[b" ", header].concat())))
         .collect();

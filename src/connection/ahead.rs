@@ -37,7 +37,7 @@ pub(super) enum Then {
 }
 
 impl<'a> Ahead<'a> {
-    /// Nothing decoded yet. To be used again for what comes behind: it is 10 KB that need not be moved.
+    /// Nothing decoded yet. To be used again for what comes behind: it is 11 KB that need not be moved.
     pub(super) fn new() -> Self {
         Self {
             slots: SmallVec::new(),

@@ -29,6 +29,12 @@ impl Input {
         self.len() == 0
     }
 
+    /// Whether there is hardly more memory than for these bytes.
+    #[must_use]
+    pub fn is_nothing_else(&self) -> bool {
+        self.bytes.capacity() - self.len() <= self.len() / 8
+    }
+
     /// Adds bytes that belong to a frame of `frame_len`.
     ///
     /// Memory grows with what has arrived, never with what was announced (spec Q48): it doubles, but not beyond the frame.

@@ -78,7 +78,7 @@ pub trait Handler {
         _ = requests;
     }
 
-    /// What is handled until further notice lies in `bytes`, and may be kept by sharing them: one large frame.
+    /// The request that is handled next is all of `bytes`, and may be kept by sharing them.
     fn share(&mut self, bytes: &Bytes) {
         _ = bytes;
     }
@@ -242,7 +242,8 @@ impl Connection {
         mut handler: impl Handler,
     ) -> Result<(), Violation> {
         let is_one_large_frame = self.input.len() > LARGE_FRAME_LEN
-            && self.unfinished_frame_len() == Some(self.input.len());
+            && self.unfinished_frame_len() == Some(self.input.len())
+            && self.input.is_nothing_else();
         let mut input = std::mem::take(&mut self.input);
         if is_one_large_frame {
             let frame = Bytes::from(input);

@@ -199,7 +199,7 @@ pub(super) fn query_data_version(
 
 /// Whether a broker's data version is another than what is stored of it.
 fn differs(body: &[u8], live: Option<&BrokerLive>) -> Result<bool, BodyError> {
-    // Understanding the same bytes again would give the same version, and is half of what this request costs.
+    // Understanding the same bytes again would give the same version (`cargo bench --bench codec`, `answer/322_data_version`).
     if live.is_some_and(|live| *live.data_version_json == *body) {
         return Ok(false);
     }

@@ -1,11 +1,11 @@
 //! The JSON header as every known client writes it, read in one pass without looking back.
 //!
-//! Route queries are what a name server is asked most, and reading their headers as leniently as [`super::header_json`] does is
+//! Route queries are what a name server is asked most, and reading their headers as leniently as `header_json` does is
 //! a quarter of the work of answering one. This reads only the usual form: compact, the usual members, numbers of up to nine
 //! digits, texts without escapes or control characters. Of anything else it says nothing and the lenient reader has its turn,
 //! so it never has to be complete; a property test holds that the two agree wherever this one speaks.
 //!
-//! The headers that a peer sends one behind the other differ in a value or two, so each is read by the last one: see
+//! The headers that a peer sends one behind the other differ in a value or two, so each is read by one before it: see
 //! [`HeaderModel`].
 
 use std::{borrow::Cow, ops::Range};
@@ -20,10 +20,11 @@ use super::{
 /// More than brokers send; a header with more takes the other way, which bounds them.
 const EXT_FIELDS_MAX: usize = 32;
 
-/// The last header of the usual form and where its values lie, to read the next one by.
+/// A header of the usual form that was read in full and where its values lie, to read those that follow by. One that is not like
+/// it takes its place.
 ///
-/// Between the values both must be the same byte for byte, which costs a fraction of understanding them: a route query behind
-/// another is read in a third of the time, a registration's header in two fifths (`cargo bench --bench codec`, `header`).
+/// Between the values both must be the same byte for byte, which costs a fraction of understanding them (`cargo bench --bench
+/// codec`, `header`).
 #[derive(Debug, Default)]
 pub struct HeaderModel<'a> {
     header: &'a [u8],
@@ -31,8 +32,11 @@ pub struct HeaderModel<'a> {
     version: i32,
     flag: i32,
     /// In their order.
-    values: SmallVec<[Value<'a>; 13]>,
+    values: Values<'a>,
 }
+
+/// As many as brokers send, in place; at most [`EXT_FIELDS_MAX`] and the opaque.
+type Values<'a> = SmallVec<[Value<'a>; 13]>;
 
 /// A value of a [`HeaderModel`] that may be another in the next header.
 #[derive(Debug)]
@@ -50,7 +54,7 @@ enum Kind<'a> {
 }
 
 /// Reads a header into a `command` that is still all zero and empty; false, and it is so again, if the header is not of the
-/// usual form. Afterwards it is the `model` for the next one.
+/// usual form. Unless it was read by the `model`, it then is the model.
 pub(super) fn scan<'a>(
     header: &'a [u8],
     command: &mut RemotingCommand<'a>,
@@ -108,9 +112,9 @@ fn object<'a>(
     scan: &mut Scan<'a>,
     text: &'a str,
     read: &mut RemotingCommand<'a>,
-    values: &mut SmallVec<[Value<'a>; 13]>,
+    values: &mut Values<'a>,
 ) -> Option<()> {
-    let mut has_ext = false;
+    let (mut has_ext, mut has_opaque) = (false, false);
     scan.expect(b'{')?;
     loop {
         // One comparison a member: the letter behind the quote decides which name it can be.
@@ -123,7 +127,9 @@ fn object<'a>(
                 scan.literal(b"\"version\":")?;
                 read.version = scan.number()?;
             }
-            b'o' => {
+            // Once, so that a header has a bounded number of values.
+            b'o' if !has_opaque => {
+                has_opaque = true;
                 scan.literal(b"\"opaque\":")?;
                 let start = scan.len();
                 read.opaque = scan.number()?;
@@ -167,7 +173,7 @@ fn ext_fields<'a>(
     scan: &mut Scan<'a>,
     text: &'a str,
     ext: &mut ExtFields<'a>,
-    values: &mut SmallVec<[Value<'a>; 13]>,
+    values: &mut Values<'a>,
 ) -> Option<()> {
     scan.expect(b'{')?;
     if scan.bytes().first() == Some(&b'}') {
@@ -235,6 +241,7 @@ mod tests {
             r#"{"code":-0}"#,
             r#"{"code":1,"x":1}"#,
             r#"{"code":1,"extFields":{"a":"b"},"extFields":{}}"#,
+            r#"{"code":1,"opaque":1,"opaque":2}"#,
             r#"{"code":1,"extFields":{"a":"\u0041"}}"#,
             r#"{"code":1 }"#,
             r#"{"code":1}}"#,

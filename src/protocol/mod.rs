@@ -1,8 +1,7 @@
 //! Bytes ⇄ typed messages. Knows no routing, no socket and no time; `docs/protocol.md` is its specification.
 //!
 //! - A message: [`frame`] finds where it ends, [`header`] reads it into a [`command::RemotingCommand`] ([`header_scan`] if it is of
-//!   the usual form), [`encode`] writes the
-//!   answer. [`code`] has the numbers.
+//!   the usual form), [`encode`] writes the answer. [`code`] has the numbers.
 //! - Bodies: [`register_body`] and [`kv_file`] read theirs, [`body`] has the values and the small ones.
 //! - JSON: [`json`] reads what fastjson reads, [`fastjson`] writes what fastjson writes.
 //!

@@ -4,13 +4,17 @@
 use std::num::NonZeroU64;
 
 use super::snapshot::NameHasher;
-use crate::protocol::body::TopicConfig;
+use crate::{limits::MARKS_KEPT_MAX, protocol::body::TopicConfig};
+
+/// Room for at least so many marks more than there are.
+const MARKS_SPARE_MIN: usize = 8;
 
 /// How far from its place the mark of a topic is looked for: topics that come or go shift those behind them.
 const SHIFT_MAX: usize = 8;
 
-/// A topic and its settings in 64 bits. Two that differ have the same with a chance of 1 to 2^64, which nobody can improve who does
-/// not know the seed.
+/// A topic and its settings in 64 bits. Two that differ have the same with a chance of some 2^-60, which nobody can improve who does
+/// not know the process's seed. A broker whose topics did would find the later one not stored, or stored as it was before; no other
+/// broker would notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Mark(NonZeroU64);
 
@@ -27,7 +31,7 @@ impl Mark {
 pub(super) struct Declared {
     /// Whether they are shown without the permission to write.
     wiped: bool,
-    /// `None`: a topic that an operator changed.
+    /// `None`: a topic that is shown otherwise, since an operator or the loss of a master changed it.
     marks: Vec<Option<Mark>>,
 }
 
@@ -35,17 +39,12 @@ pub(super) struct Declared {
 #[derive(Debug, Default)]
 pub(super) struct Marks(Vec<Option<Mark>>);
 
-/// More marks than this are not kept: 256 KiB.
-const MARKS_KEPT_MAX: usize = 32 * 1024;
-
 impl Marks {
-    /// The marks of these topics.
-    pub(super) fn of(mut self, hasher: &NameHasher, topics: &[TopicConfig]) -> Self {
-        self.0.clear();
-        reserve(&mut self.0, topics.len());
+    /// Takes the marks of these topics instead of what was there.
+    pub(super) fn fill(&mut self, hasher: &NameHasher, topics: &[TopicConfig]) {
+        make_room(&mut self.0, topics.len());
         let marks = topics.iter().map(|topic| Some(Mark::new(hasher, topic)));
         self.0.extend(marks);
-        self
     }
 
     /// A topic that is not stored as it was declared.
@@ -53,7 +52,7 @@ impl Marks {
         self.0[place] = None;
     }
 
-    /// To be used again.
+    /// To be used again, unless it is very large.
     pub(super) fn kept(self) -> Self {
         if self.0.capacity() > MARKS_KEPT_MAX {
             return Self::default();
@@ -62,10 +61,15 @@ impl Marks {
     }
 }
 
-/// With some room to spare, since topics come one by one.
-fn reserve(marks: &mut Vec<Option<Mark>>, len: usize) {
+/// Makes room for `len` marks instead of what was there: with some to spare, since topics come one by one, and no more than a few
+/// times as much, since they may also go.
+fn make_room(marks: &mut Vec<Option<Mark>>, len: usize) {
+    marks.clear();
+    if marks.capacity() > 4 * (len + MARKS_SPARE_MIN) {
+        *marks = Vec::new();
+    }
     if marks.capacity() < len {
-        marks.reserve_exact(len + len / 8 + 8);
+        marks.reserve_exact(len + len / 8 + MARKS_SPARE_MIN);
     }
 }
 
@@ -73,8 +77,7 @@ impl Declared {
     /// Remembers what has just been stored.
     pub(super) fn remember(&mut self, wiped: bool, marks: &Marks) {
         self.wiped = wiped;
-        self.marks.clear();
-        reserve(&mut self.marks, marks.0.len());
+        make_room(&mut self.marks, marks.0.len());
         self.marks.extend_from_slice(&marks.0);
     }
 
@@ -114,6 +117,7 @@ impl Declared {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::{body::QueueSettings, name::TopicName};
 
     fn marks(numbers: impl IntoIterator<Item = u64>) -> Marks {
         let marks = numbers.into_iter().map(NonZeroU64::new);
@@ -148,6 +152,36 @@ mod tests {
                 "{numbers:?}"
             );
         }
+    }
+
+    #[test]
+    fn numbers_that_nobody_sends_do_not_make_two_topics_one() {
+        // Their hash would be that of nothing if the multipliers were foldhash's own.
+        let settings = QueueSettings {
+            read_queue_nums: -914_599_715,
+            write_queue_nums: -1_062_458_953,
+            ..QueueSettings::default()
+        };
+        let topic = |name: &str| TopicConfig {
+            name: TopicName::from(name),
+            settings,
+        };
+        for seed in 0..4 {
+            let hasher = NameHasher::new(seed);
+            assert_ne!(
+                Mark::new(&hasher, &topic("one")),
+                Mark::new(&hasher, &topic("other"))
+            );
+        }
+    }
+
+    #[test]
+    fn the_room_of_many_topics_is_given_back_when_there_are_few() {
+        let mut known = declared(1..=10_000);
+        known.remember(false, &marks(1..=10));
+        assert!(known.marks.capacity() < 100);
+        known.remember(false, &marks(1..=20));
+        assert_eq!(known.unknown(false, &marks(1..=20)), [0; 0]);
     }
 
     #[test]

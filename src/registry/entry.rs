@@ -344,7 +344,7 @@ pub(crate) struct BrokerLive {
     /// Tells this life of the address from earlier and later ones; changes whenever the registering connection does.
     pub(crate) generation: u64,
     pub(crate) data_version: DataVersion,
-    /// As the broker writes it too, so that one that asks whether it has anything new mostly asks with these bytes.
+    /// As brokers from 5.0 on write it too, so that one that asks whether it has anything new mostly asks with these bytes.
     pub(crate) data_version_json: Box<[u8]>,
     pub(crate) ha_server_addr: Option<Arc<str>>,
     /// How long the broker may be silent.

@@ -274,7 +274,8 @@ impl Registry {
     /// Stores the declared topics that differ from what is there.
     fn store_topics(&mut self, index: BrokerIndex, broker: &RegisterBroker, how: Declaring) {
         let topics = &broker.body.topics;
-        let mut marks = std::mem::take(&mut self.marks).of(&self.working.hasher, topics);
+        let mut marks = std::mem::take(&mut self.marks);
+        marks.fill(&self.working.hasher, topics);
         let known = &self.groups.get_mut(index).declared;
         let unknown = known.unknown(how.wiped, &marks);
         let mut log = TopicLog::default();
@@ -311,15 +312,15 @@ impl Registry {
         };
         let keys: SmallVec<[_; LOOK_AHEAD_MAX]> = places.iter().map(key).collect();
         let stored = self.working.topics.get_each::<LOOK_AHEAD_MAX>(&keys);
-        let compared = |(place, stored): (&usize, Option<&TopicEntry>)| {
+        let compare = |(place, stored): (&usize, Option<&TopicEntry>)| {
             let stored = stored.and_then(|stored| queues_of(stored, index));
-            let declared = how.queues(&topics[*place]);
-            let queues = queues_to_store(stored.map(Arc::as_ref), declared, how.all);
+            let as_declared = how.queues(&topics[*place]);
+            let queues = queues_to_store(stored.map(Arc::as_ref), as_declared, how.all);
             let perm =
                 queues.map_or_else(|| stored.map(|stored| stored.perm), |new| Some(new.perm));
-            (*place, queues, perm == Some(declared.perm))
+            (*place, queues, perm == Some(as_declared.perm))
         };
-        places.iter().zip(stored).map(compared).collect()
+        places.iter().zip(stored).map(compare).collect()
     }
 
     /// `deleteTopicWithBrokerRegistration`: what the broker no longer lists it no longer has (fault A4).

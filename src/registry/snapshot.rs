@@ -2,13 +2,13 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    hash::BuildHasher,
+    hash::Hasher,
     sync::Arc,
     time::Duration,
 };
 
 use bytes::Bytes;
-use foldhash::quality::FixedState;
+use foldhash::{SharedSeed, quality::FoldHasher};
 
 use super::{
     entry::{BrokerEntry, BrokerIndex, BrokerLive, TopicEntry},
@@ -101,22 +101,34 @@ impl RouteSnapshot {
     }
 }
 
-/// Hashes names. Seeded by the process, so that peers cannot choose colliding names.
+/// Hashes names. Seeded by the process, multipliers included, so that peers cannot choose colliding names.
 #[derive(Debug, Clone)]
-pub(crate) struct NameHasher(FixedState);
+pub(crate) struct NameHasher {
+    seed: u64,
+    shared: SharedSeed,
+}
 
 impl NameHasher {
     pub(crate) fn new(seed: u64) -> Self {
-        Self(FixedState::with_seed(seed))
+        Self {
+            seed,
+            shared: SharedSeed::from_u64(seed),
+        }
     }
 
     pub(crate) fn hash(&self, name: &[u8]) -> Hash {
-        self.0.hash_one(name)
+        self.hash_of(&name)
     }
 
     /// One hash of a topic and what a broker declares of it.
     pub(crate) fn mark(&self, topic: &[u8], settings: &QueueSettings) -> u64 {
-        self.0.hash_one((topic, settings))
+        self.hash_of(&(topic, settings))
+    }
+
+    fn hash_of(&self, what: &impl std::hash::Hash) -> u64 {
+        let mut hasher = FoldHasher::with_seed(self.seed, &self.shared);
+        what.hash(&mut hasher);
+        hasher.finish()
     }
 }
 

@@ -14,8 +14,8 @@ use crate::protocol::{
 /// What a member has at most, if it names nothing twice.
 const VALUES: usize = 6;
 
-/// The last member of a topic table, `"topic":{...}`, by which the next is read: brokers write them all alike, and a member costs
-/// a third then (`cargo bench --bench codec`, `register_body`).
+/// A member of a topic table, `"topic":{...}`, that was read in full, by which those that follow are read: brokers write them all
+/// alike (`cargo bench --bench codec`, `register_body`). One that is not like it takes its place.
 #[derive(Debug, Default)]
 pub(super) struct Members<'a> {
     model: &'a str,
@@ -95,7 +95,9 @@ impl<'a> Members<'a> {
             match kind {
                 Kind::Key => _ = alike.read(place, |scan| Some(scan.plain()))?,
                 Kind::Name => read.name = Some(alike.read(place, |scan| scan.plain_of(text))?),
-                kind => *read.number(*kind)? = alike.read(place, Scan::number)?,
+                Kind::Perm | Kind::ReadQueueNums | Kind::WriteQueueNums | Kind::TopicSysFlag => {
+                    *read.number(*kind)? = alike.read(place, Scan::number)?;
+                }
             }
         }
         Some((read, alike.end()?))
@@ -204,7 +206,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::protocol::{json::Reader, register_body::read_settings};
+    use crate::protocol::{
+        json::Reader,
+        register_body::{read_settings, read_topic_table},
+    };
 
     const USUAL: &str = r#""TopicTest":{"attributes":{},"order":false,"perm":6,"readQueueNums":8,"topicFilterType":"SINGLE_TAG","topicName":"TopicTest","topicSysFlag":0,"writeQueueNums":16}"#;
     const TYPED: &str = r#""t":{"attributes":{"+message.type":"NORMAL","a":""},"order":false,"perm":6,"readQueueNums":8,"topicFilterType":"SINGLE_TAG","topicName":"t","topicSysFlag":0,"writeQueueNums":8}"#;
@@ -276,6 +281,23 @@ mod tests {
                     prop_assert_eq!(Some(scanned), read(text), "{}", text);
                 }
             }
+        }
+
+        /// Blanks before the members send them all to the lenient reader.
+        #[test]
+        fn a_table_is_read_as_the_lenient_reader_reads_it(
+            members in prop::collection::vec((prop_oneof![4 => usual(), 2 => edited(), 1 => "\"k\":(null|\\{\\}|\\{\"perm\":1\\})"], "(,|,|,|,|,,||/\\*c\\*/,)"), 0..10),
+        ) {
+            let table = |blank: &str| {
+                let members = members.iter().map(|(member, separator)| format!("{blank}{member}{separator}"));
+                format!("{{{}}}", members.collect::<String>())
+            };
+            let read = |text: &str| {
+                let mut reader = Reader::from_text(text);
+                let topics = read_topic_table(&mut reader).ok()?;
+                reader.end().ok().map(|()| topics)
+            };
+            prop_assert_eq!(read(&table("")), read(&table(" ")));
         }
     }
 }

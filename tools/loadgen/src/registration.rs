@@ -183,16 +183,6 @@ fn push_item(item: &str, out: &mut Vec<u8>) {
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_places_to_patch_are_those_of_the_numbers() {
-        for at in TOPIC_AT {
-            assert_eq!(&TOPIC_ENTRY[at..at + TOPIC_DIGITS], b"0000000");
-        }
-        for at in QUEUES_AT {
-            assert!(TOPIC_ENTRY[..at].ends_with(b"QueueNums\":"));
-            assert_eq!(TOPIC_ENTRY[at], b'4');
-        }
-    }
     use flate2::read::ZlibDecoder;
     use serde_json::Value;
     use std::io::Read;
@@ -204,6 +194,17 @@ mod tests {
             extent: Extent::All,
             topics: &[7, 8],
             form,
+        }
+    }
+
+    #[test]
+    fn the_places_to_patch_are_those_of_the_numbers() {
+        for at in TOPIC_AT {
+            assert_eq!(&TOPIC_ENTRY[at..at + TOPIC_DIGITS], b"0000000");
+        }
+        for at in QUEUES_AT {
+            assert!(TOPIC_ENTRY[..at].ends_with(b"QueueNums\":"));
+            assert_eq!(TOPIC_ENTRY[at], b'4');
         }
     }
 
