@@ -1,22 +1,60 @@
 //! Bounds of `SECURITY.md` that no rule and no fault covers: each is reached, or what it costs is counted.
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, time::Duration};
 
 use allocation_counter::measure;
 use waypost::{
     config::{Config, Environment},
-    limits::{GROUPS_MAX, WRITER_DRAIN_MAX},
+    connection::{Connection, Handled, Handler, StreamLimits, credit::Outstanding},
+    limits::{FRAME_LEN_MAX, GROUPS_MAX, WRITER_DRAIN_MAX},
     processor::look_ahead,
     protocol::command::RemotingCommand,
     registry::{Command, KvTable, Registry},
     server::writer::{Errands, Next, Turned, WorkerDoor, Writer},
     sync::{Flag, Unparker, mailbox, parker, publication},
+    time::Timestamp,
 };
 
 use crate::{
     tidy,
     world::{Ask, World, ask, conn, reg, route, topics, unreg},
 };
+
+#[test]
+fn f6_a_length_that_is_announced_costs_nothing_before_its_bytes_are_there() {
+    let limits = StreamLimits {
+        frame_len_max: FRAME_LEN_MAX,
+        high_water: 64 * 1024,
+        low_water: 32 * 1024,
+    };
+    let len = u32::try_from(FRAME_LEN_MAX - 4).expect("a length word");
+    let announced = [&len.to_be_bytes()[..], &[0; 100]].concat();
+    let now = Timestamp::from_millis(0);
+    let mut connection = Connection::new(Duration::from_secs(120), now);
+    let kept = measure(|| {
+        let mut out = Vec::new();
+        let received = connection.handle_input(&announced, 0, &limits, now, &mut out, Nobody);
+        received.expect("nothing is wrong yet");
+    });
+    assert!(kept.bytes_max < 1024, "{kept:?}");
+}
+
+/// Has nothing to handle.
+struct Nobody;
+
+impl Handler for Nobody {
+    fn look_ahead(&mut self, _requests: &[RemotingCommand<'_>]) {}
+
+    fn handle(
+        &mut self,
+        _place: usize,
+        request: &RemotingCommand<'_>,
+        _out: &mut Vec<u8>,
+        _outstanding: &mut Outstanding,
+    ) -> Handled {
+        panic!("no frame is complete: {request:?}")
+    }
+}
 
 /// A registration of `count` topics, `<prefix>0` and so on.
 fn with_topics(name: &str, prefix: &str, count: usize, counter: i64) -> Ask {

@@ -26,7 +26,7 @@ fn put(namespace: &str, key: &str, value: &str) -> crate::world::Ask {
 }
 
 #[test]
-fn an_unknown_code_is_answered_with_3_and_its_number() {
+fn h17_an_unknown_code_is_answered_with_3_and_its_number() {
     let mut world = World::new();
     for code in [
         0,
@@ -458,7 +458,7 @@ fn filter_servers_are_shown_with_their_address_kept_by_null_and_removed_by_an_em
 }
 
 #[test]
-fn configuration_changes_are_live_at_once_and_what_is_ignored_is_named() {
+fn e6_configuration_changes_are_live_at_once_and_what_is_ignored_is_named() {
     let mut world = World::new();
     assert_eq!(world.code(&ask(318)), 0);
     let reply = world.send(1, &ask(318).body("enableTopicList=false\nfoo=1\nscanNotActiveBrokerInterval=abc\ndefaultThreadPoolNums=4\n"));
@@ -559,7 +559,7 @@ fn a_group_takes_no_more_members_than_it_can_show_quickly() {
 }
 
 #[test]
-fn while_the_server_says_goodbye_nobody_leaves_the_routes() {
+fn d2_while_the_server_says_goodbye_nobody_leaves_the_routes() {
     let mut world = World::new();
     let broker = reg("c", "b", 0, "x:1", &topics(&["A", "B"]), (0, 1, 1));
     world.send(1, &broker.ext("heartbeatTimeoutMillis", 1000));

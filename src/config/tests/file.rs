@@ -13,7 +13,7 @@ fn a_file_sets_keys_and_becomes_the_file_that_is_written() {
 }
 
 #[test]
-fn a_typing_mistake_is_reported_with_its_line_and_what_was_meant() {
+fn e3_a_typing_mistake_is_reported_with_its_line_and_what_was_meant() {
     for (line, suggestion) in [
         ("listenport=1", "; did you mean listenPort?"),
         ("listenProt=1", "; did you mean listenPort?"),
@@ -180,7 +180,7 @@ fn keys_without_meaning_are_accepted_with_what_replaces_them() {
 }
 
 #[test]
-fn whatever_is_called_like_a_secret_is_kept_and_shown_to_nobody() {
+fn f11_whatever_is_called_like_a_secret_is_kept_and_shown_to_nobody() {
     for name in [
         "tls.server.keyPassword",
         "db.passwd",
