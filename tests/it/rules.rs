@@ -582,6 +582,19 @@ fn another_scan_interval_counts_from_the_change() {
 }
 
 #[test]
+fn changes_of_the_configuration_do_not_put_off_a_scan() {
+    let mut world = World::new();
+    let broker = reg("c", "b", 0, "x:1", &topics(&["A", "B"]), (0, 1, 1));
+    world.send(1, &broker.ext("heartbeatTimeoutMillis", 1000));
+    for change in 0..3 {
+        let body = format!("productEnvName=e{change}\n");
+        assert_eq!(world.code(&ask(318).body(body)), 0);
+        world.pass(Duration::from_secs(2));
+    }
+    assert_eq!(world.route("A"), None);
+}
+
+#[test]
 fn a_scan_interval_of_a_millisecond_is_shown_but_keeps_nobody_busy() {
     let mut world = World::new();
     world.send(1, &reg("c", "b", 0, "x:1", &topics(&["A", "B"]), (0, 1, 1)));
