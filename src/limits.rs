@@ -49,6 +49,10 @@ pub const SCAN_LATE_MAX: Duration = Duration::from_millis(500);
 /// How long the workers then get to read what brokers sent meanwhile.
 pub const SCAN_PUT_OFF: Duration = Duration::from_secs(2);
 
+/// Scans for silent brokers are no closer to each other, whatever `scanNotActiveBrokerInterval` says, which anybody may set: each
+/// looks at every live broker.
+pub const SCAN_INTERVAL_MIN: Duration = Duration::from_millis(100);
+
 /// How often one scan is put off: a writer that is late because it has too much to do must not keep silent brokers for ever.
 pub const SCAN_PUT_OFF_MAX: u32 = 5;
 
@@ -121,7 +125,8 @@ pub const LOOK_AHEAD_MAX: usize = 16;
 /// A frame longer than this needs admission before it is read to its end (spec Q48).
 pub const LARGE_FRAME_LEN: usize = 64 * 1024;
 
-/// Bytes that the unfinished large frames of all connections may add up to (spec Q48); each worker has its share.
+/// Bytes that the unfinished large frames of all connections may add up to (spec Q48); each worker has its share. With more than
+/// twelve workers it is a frame of the greatest length and a third for each: `connection::admission::share`.
 pub const UNFINISHED_LEN_MAX: usize = 16 * FRAME_LEN_MAX;
 
 /// A peer that sends less than `ADMISSION_PROGRESS_LEN` of an admitted frame in this time loses its place to those who wait.
@@ -165,6 +170,9 @@ pub const NOTIFIER_LINKS_MAX: usize = 4096;
 
 /// Frames that wait for one broker's connection.
 pub const NOTICES_PER_BROKER_MAX: usize = 64;
+
+/// Bytes that a broker may send after a notice, which asks for none: many times what an answer would have.
+pub const NOTICE_ANSWER_LEN_MAX: usize = 64 * 1024;
 
 /// How long connecting to a broker may take: the original's default (spec 5.2).
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);

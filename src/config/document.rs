@@ -73,7 +73,7 @@ fn with_table(text: &str, name: &str, table: &str) -> String {
 
 /// `WAYPOST_BLESS=1 cargo test document` rewrites the tables.
 #[test]
-fn the_document_shows_every_key_as_the_table_of_keys_has_it() {
+fn e13_the_document_shows_every_key_as_the_table_of_keys_has_it() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/configuration.md");
     let found = fs::read_to_string(&path).expect("docs/configuration.md is there");
     let wanted = TABLES.iter().fold(found.clone(), |text, &(name, group)| {

@@ -140,7 +140,7 @@ keys! {
         DefaultThreadPoolNums "defaultThreadPoolNums" COUNT, Is("16"), THREADS, "Threads for all other requests";
         ClientRequestThreadPoolQueueCapacity "clientRequestThreadPoolQueueCapacity" COUNT, Is("50000"), QUEUES, "Waiting route queries";
         DefaultThreadPoolQueueCapacity "defaultThreadPoolQueueCapacity" COUNT, Is("10000"), QUEUES, "Other waiting requests";
-        ScanNotActiveBrokerInterval "scanNotActiveBrokerInterval" Long(1, HOUR_MILLIS), Is("5000"), Live, "Milliseconds between two looks for brokers that fell silent; after a restart only in Java";
+        ScanNotActiveBrokerInterval "scanNotActiveBrokerInterval" Long(1, HOUR_MILLIS), Is("5000"), Live, "Milliseconds between two looks for brokers that fell silent; below 100 means 100; after a restart only in Java";
         UnRegisterBrokerQueueCapacity "unRegisterBrokerQueueCapacity" COUNT, Is("3000"), NoMeaning("an unregistration is done before it is answered"), "Unregistrations that may wait";
         SupportActingMaster "supportActingMaster" Boolean, Is("false"), Live, "A route without a master shows the slave of the lowest id as acting master";
         EnableAllTopicList "enableAllTopicList" Boolean, Is("true"), Live, "Code 206 is answered";

@@ -27,14 +27,15 @@ mod document;
 #[cfg(test)]
 mod tests;
 
+use self::{
+    file::fold,
+    key::{FAMILIES, KEYS, Key, KeyId, Standard},
+    value::{Value, java_trim},
+};
 pub use self::{
     file::{Finding, Severity},
     settings::{LiveSettings, NEVER},
     update::{ConfigUpdate, UpdateRefusal},
-};
-use self::{
-    key::{FAMILIES, KEYS, Key, KeyId, Standard},
-    value::{Value, java_trim},
 };
 
 /// Longest value in bytes, from a file or a request.
@@ -275,30 +276,33 @@ impl Config {
     }
 }
 
-/// Whether a remembered key's value is nobody's business: 319 asks for no password.
+/// What operators call values that are nobody's business; `docs/configuration.md` lists them.
+const SECRET_WORDS: [&str; 9] = [
+    "password",
+    "passwd",
+    "passphrase",
+    "secret",
+    "token",
+    "credential",
+    "accesskey",
+    "privatekey",
+    "apikey",
+];
+
+/// Whether a remembered key's value is nobody's business, so that neither 319 nor `-p` shows it: by its name, whatever case and
+/// punctuation that has.
 fn is_secret(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    ["password", "secret"]
-        .iter()
-        .any(|word| name.contains(word))
+    let name = fold(name);
+    SECRET_WORDS.iter().any(|word| name.contains(word))
 }
 
 /// Whether a remembered key may name a file or a secret: no request changes such a one.
 fn is_sensitive(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    is_secret(&name)
-        || [
-            "path",
-            "file",
-            "dir",
-            "home",
-            "accesskey",
-            "privatekey",
-            "token",
-            "credential",
-        ]
-        .iter()
-        .any(|word| name.contains(word))
+    let folded = fold(name);
+    is_secret(name)
+        || ["path", "file", "dir", "home"]
+            .iter()
+            .any(|word| folded.contains(word))
 }
 
 /// What is known of a name that is no key but belongs to a family of them.

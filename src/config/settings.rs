@@ -7,6 +7,7 @@ use super::{
     key::KeyId,
     value::{Value, unbracketed, zone_minutes},
 };
+use crate::limits::SCAN_INTERVAL_MIN;
 
 /// Stands for "never" where a duration is needed: a century, which any clock can still add.
 pub const NEVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
@@ -40,7 +41,7 @@ pub struct LiveSettings {
     pub shutdown_wait: Duration,
     /// `serverChannelMaxIdleTimeSeconds`; [`NEVER`] if that is 0
     pub channel_max_idle: Duration,
-    /// `scanNotActiveBrokerInterval`
+    /// `scanNotActiveBrokerInterval`, at least [`SCAN_INTERVAL_MIN`]
     pub scan_interval: Duration,
 }
 
@@ -99,11 +100,11 @@ impl Config {
         self.text(KeyId::ConfigStorePath)
     }
 
-    /// `scanNotActiveBrokerInterval`
+    /// `scanNotActiveBrokerInterval`, or [`SCAN_INTERVAL_MIN`] if that is more.
     #[must_use]
     pub fn scan_not_active_broker_interval(&self) -> Duration {
-        let millis = u64::try_from(self.number(KeyId::ScanNotActiveBrokerInterval)).unwrap_or(1);
-        Duration::from_millis(millis).clamp(Duration::from_millis(1), NEVER)
+        let millis = u64::try_from(self.number(KeyId::ScanNotActiveBrokerInterval)).unwrap_or(0);
+        Duration::from_millis(millis).clamp(SCAN_INTERVAL_MIN, NEVER)
     }
 
     /// `serverChannelMaxIdleTimeSeconds`; [`NEVER`] if that is 0.

@@ -13,10 +13,26 @@ use std::{
 use crate::{
     ids::ConnectionId,
     limits::{
-        ADMISSION_PROGRESS_LEN, ADMISSION_RATE_MIN, ADMISSION_STALL_TIMEOUT, USUAL_FRAME_LEN,
+        ADMISSION_PROGRESS_LEN, ADMISSION_RATE_MIN, ADMISSION_STALL_TIMEOUT, UNFINISHED_LEN_MAX,
+        USUAL_FRAME_LEN,
     },
     time::Timestamp,
 };
+
+/// One of so many equal parts of a budget is for frames up to [`USUAL_FRAME_LEN`].
+const LANE_PARTS: usize = 4;
+
+/// One worker's share of [`UNFINISHED_LEN_MAX`].
+///
+/// A connection cannot choose another worker, so no share is so small that a frame of `frame_len_max` would not find room in it
+/// beside those of a usual size. The shares of so many workers that this counts add up to more, but to no more than that.
+#[must_use]
+pub fn share(workers: usize, frame_len_max: usize) -> usize {
+    let for_a_huge_frame = frame_len_max * LANE_PARTS / (LANE_PARTS - 1);
+    (UNFINISHED_LEN_MAX / workers)
+        .max(for_a_huge_frame)
+        .max(LANE_PARTS * USUAL_FRAME_LEN)
+}
 
 /// The large unfinished frames of one worker.
 #[derive(Debug)]
@@ -28,10 +44,10 @@ pub struct Admission {
 }
 
 impl Admission {
-    /// Admits frames of `budget` bytes in all.
+    /// Admits frames of `budget` bytes in all, if that is a [`share`].
     #[must_use]
     pub fn new(budget: usize) -> Self {
-        let usual = budget / 4;
+        let usual = budget / LANE_PARTS;
         Self {
             usual: Lane::new(usual),
             huge: Lane::new(budget - usual),
@@ -221,6 +237,7 @@ fn whole_frame_by(frame_len: usize, now: Timestamp) -> Timestamp {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::FRAME_LEN_MAX;
 
     const MIB: usize = 1024 * 1024;
 
@@ -332,6 +349,36 @@ mod tests {
         }
         assert!(admission.stalled(at(19_999)).is_empty());
         assert_eq!(admission.stalled(at(20_000)), [id(0)]);
+    }
+
+    #[test]
+    fn shares_are_never_exceeded_and_add_up_to_the_budget_while_each_holds_the_largest_frame() {
+        for frame_len_max in [64 * 1024, MIB, FRAME_LEN_MAX, 256 * MIB] {
+            for workers in [1, 2, 12, 13, 16, 63, 1024] {
+                let share = share(workers, frame_len_max);
+                let least = (frame_len_max * 4 / 3).max(4 * USUAL_FRAME_LEN);
+                assert!(
+                    workers * share <= UNFINISHED_LEN_MAX || share == least,
+                    "{workers} workers, {frame_len_max} bytes"
+                );
+                for frame_len in [frame_len_max, frame_len_max.min(USUAL_FRAME_LEN), 70_000] {
+                    let mut admission = Admission::new(share);
+                    // From both lanes as much as there is: the largest frames first.
+                    for slot in 0..300 {
+                        admission.ask(id(slot), frame_len_max, 0, at(0));
+                    }
+                    for slot in 300..1500 {
+                        admission.ask(id(slot), frame_len, 0, at(0));
+                    }
+                    let used = admission.usual.used + admission.huge.used;
+                    assert!(
+                        (frame_len_max..=share).contains(&used),
+                        "{workers} workers, {frame_len_max} bytes: {used} of {share}"
+                    );
+                }
+            }
+        }
+        assert!(12 * share(12, FRAME_LEN_MAX) <= UNFINISHED_LEN_MAX);
     }
 
     #[test]

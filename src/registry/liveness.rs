@@ -80,10 +80,12 @@ impl Registry {
             .get_or_insert_with(|| now.after(self.working.settings.scan_interval));
     }
 
-    /// The interval has changed: the next scan is one of the new length away.
+    /// The interval may have changed: the next scan is one of the new length away, or where it was if that is sooner, for changes
+    /// one after the other must not put it off for ever.
     pub(super) fn reschedule_scan(&mut self, now: Timestamp) {
-        if self.next_scan_at.take().is_some() {
+        if let Some(scheduled) = self.next_scan_at.take() {
             self.schedule_scan(now);
+            self.next_scan_at = self.next_scan_at.min(Some(scheduled));
         }
     }
 

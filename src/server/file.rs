@@ -110,26 +110,32 @@ fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
+/// Writes a new file, durably. What a crash has left of that name goes; so does a symbolic link, which somebody else must have put
+/// there: the new file is never what it leads to.
 fn write_synced(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
+    remove_left_over(path)?;
     let mut file = OpenOptions::new()
         .write(true)
-        .create(true)
-        .truncate(true)
+        .create_new(true)
         .mode(mode)
         .open(path)?;
-    // The file may be one that a crash has left, with another mode.
+    // The process's mask may have taken bits away.
     file.set_permissions(Permissions::from_mode(mode))?;
     file.write_all(content)?;
     file.sync_all()
 }
 
+fn remove_left_over(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
 /// Makes the present content the backup: a second name for it where the file system has those, a copy where not.
 fn keep_backup(path: &Path, mode: u32) -> io::Result<()> {
     let fresh = with_suffix(path, ".bak.tmp");
-    match fs::remove_file(&fresh) {
-        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-        Ok(()) | Err(_) => {}
-    }
+    remove_left_over(&fresh)?;
     match fs::hard_link(path, &fresh) {
         Ok(()) => {}
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
@@ -198,6 +204,41 @@ mod tests {
         assert_eq!(fs::read(&path).unwrap(), b"two");
         assert_eq!(fs::read(backup_of(&path)).unwrap(), b"one");
         assert_eq!(names(folder.path()), ["file", "file.bak"]);
+    }
+
+    #[test]
+    fn a_symbolic_link_planted_beside_the_file_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        let victim = folder.path().join("victim");
+        fs::write(&path, b"one").unwrap();
+        fs::write(&victim, b"untouched").unwrap();
+        fs::set_permissions(&victim, Permissions::from_mode(0o644)).unwrap();
+        let plant = |suffix, target: &Path| {
+            let link = with_suffix(&path, suffix);
+            std::os::unix::fs::symlink(target, link).unwrap();
+        };
+        let writes: [&dyn Fn() -> io::Result<()>; 3] = [
+            &|| check_writable(&path),
+            &|| replace(&path, b"two"),
+            &|| restore(&path, b"two"),
+        ];
+        for write in writes {
+            for target in [&*victim, &folder.path().join("not-there")] {
+                plant(".tmp", target);
+                plant(".bak.tmp", target);
+
+                write().unwrap();
+
+                let _ = fs::remove_file(with_suffix(&path, ".bak.tmp"));
+                assert_eq!(fs::read(&victim).unwrap(), b"untouched");
+                let mode = fs::metadata(&victim).unwrap().permissions().mode();
+                assert_eq!(mode & 0o777, 0o644);
+                assert!(!fs::symlink_metadata(&path).unwrap().is_symlink());
+            }
+        }
+        assert_eq!(fs::read(&path).unwrap(), b"two");
+        assert_eq!(names(folder.path()), ["file", "file.bak", "victim"]);
     }
 
     #[test]

@@ -21,8 +21,8 @@ use super::{
 use crate::{
     connection::deadlines::Deadlines,
     limits::{
-        CONNECT_TIMEOUT, NOTICES_MAX, NOTICES_PER_BROKER_MAX, NOTIFIER_IDLE_TIMEOUT,
-        NOTIFIER_LINKS_MAX,
+        CONNECT_TIMEOUT, NOTICE_ANSWER_LEN_MAX, NOTICES_MAX, NOTICES_PER_BROKER_MAX,
+        NOTIFIER_IDLE_TIMEOUT, NOTIFIER_LINKS_MAX,
     },
     sync::{Flag, Receiver},
     time::Timestamp,
@@ -52,6 +52,8 @@ struct Link {
     frames: VecDeque<Bytes>,
     /// Bytes of the first frame that are sent.
     sent: usize,
+    /// Bytes that came since the last notice.
+    discarded: usize,
     /// When it is given up: not connected by then, or not used since.
     ends_at: Timestamp,
 }
@@ -159,6 +161,7 @@ impl Notifier {
             connected: false,
             frames: VecDeque::new(),
             sent: 0,
+            discarded: 0,
             ends_at,
         });
         self.slots.insert(Arc::clone(broker), slot);
@@ -227,15 +230,17 @@ impl Link {
             self.frames.remove(1);
         }
         self.frames.push_back(frame);
+        self.discarded = 0;
     }
 
-    /// Answers are not asked for; whatever comes is thrown away. Fails at the end of the connection.
+    /// Answers are not asked for; whatever comes is thrown away. Fails at the end of the connection, and if more comes than any
+    /// answer would be: who never stops sending would keep this thread from the others, and from a stop.
     fn discard_input(&mut self) -> io::Result<()> {
         let mut scratch = [0; 1024];
-        loop {
+        while self.discarded < NOTICE_ANSWER_LEN_MAX {
             match self.socket.read(&mut scratch) {
                 Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
-                Ok(_) => {}
+                Ok(count) => self.discarded += count,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error)
                     if matches!(
@@ -248,6 +253,7 @@ impl Link {
                 Err(error) => return Err(error),
             }
         }
+        Err(io::Error::other("it sends, though nothing is asked of it"))
     }
 
     fn advance(&mut self, now: Timestamp) -> io::Result<()> {

@@ -25,8 +25,8 @@ use super::{
 };
 use crate::{
     config::Config,
-    connection::StreamLimits,
-    limits::{IN_FLIGHT_MAX, NOTICES_MAX, ORDERS_MAX, PERSIST_JOBS_MAX, UNFINISHED_LEN_MAX},
+    connection::{StreamLimits, admission},
+    limits::{IN_FLIGHT_MAX, NOTICES_MAX, ORDERS_MAX, PERSIST_JOBS_MAX},
     registry::{Command, KvTable, Registry, RouteSnapshot},
     sync::{Flag, Parker, Receiver, Sender, Source, Unparker, mailbox, parker, publication},
 };
@@ -73,7 +73,7 @@ impl std::error::Error for StartError {}
 struct Wiring {
     clock: Clock,
     limits: StreamLimits,
-    /// A worker's share of [`UNFINISHED_LEN_MAX`].
+    /// See [`admission::share`].
     unfinished_len_max: usize,
     snapshots: Source<RouteSnapshot>,
     commands: Sender<Command, Unparker>,
@@ -118,8 +118,7 @@ pub(super) fn start(mut config: Config, kv: KvTable) -> Result<Server, StartErro
     let wiring = Wiring {
         clock,
         limits,
-        // A share that holds no frame at all would only make large frames wait for each other.
-        unfinished_len_max: (UNFINISHED_LEN_MAX / worker_count).max(limits.frame_len_max),
+        unfinished_len_max: admission::share(worker_count, limits.frame_len_max),
         snapshots,
         commands,
         jobs,

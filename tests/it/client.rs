@@ -9,7 +9,7 @@ use std::{
 use serde_json::{Value, json};
 
 /// Long enough for a loaded machine, short enough for a hung test to be noticed.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A connection to a server.
 pub(crate) struct Client {

@@ -1825,6 +1825,35 @@ fn pauses_put_a_scan_off_a_few_times_and_not_for_ever() {
     assert!(world.route("a").is_none());
 }
 
+#[test]
+fn h15_odd_texts_are_read_back_by_a_strict_parser() {
+    let odd = [
+        "say \"hi\"",
+        "back\\slash",
+        "tab\tend",
+        "line\u{2028}end",
+        "\u{1}",
+        "\u{7f}",
+        "😀",
+        "</a>",
+    ];
+    let odd = BTreeSet::from(odd);
+    let mut world = World::new();
+    for (number, name) in odd.iter().enumerate() {
+        let addr = format!("10.0.0.{number}:1");
+        let broker = reg("c", name, 0, &addr, &topics(&["T", name]), (0, 1, 1));
+        assert_eq!(world.code(&broker), 0, "{name}");
+    }
+    let addrs = world.addrs("T");
+    let brokers: BTreeSet<&str> = addrs.keys().map(String::as_str).collect();
+    assert_eq!(brokers, odd);
+    let list = world.send(900, &ask(206)).json();
+    let listed = list["topicList"].as_array().expect("a list").iter();
+    let mut listed: BTreeSet<&str> = listed.filter_map(Value::as_str).collect();
+    listed.remove("T");
+    assert_eq!(listed, odd);
+}
+
 /// Whether a file has a test that begins so.
 fn has_test(path: &Path, beginning: &str) -> bool {
     let text = fs::read_to_string(path).unwrap_or_default();
@@ -1844,22 +1873,48 @@ fn every_test_that_the_table_of_faults_names_is_there() {
     let mut count = 0;
     for name in named {
         let parts: Vec<&str> = name.split("::").collect();
-        let beginning = parts[1].trim_end_matches('…');
-        let integration = has_test(&root.join(format!("tests/it/{}.rs", parts[0])), beginning);
-        let is_there = integration || {
-            let folder = parts.iter().take_while(|part| **part != "tests");
-            let module = folder.fold(root.join("src"), |path, part| path.join(part));
-            let rest = parts.iter().skip_while(|part| **part != "tests").nth(1);
-            let files = [
-                module.with_extension("rs"),
-                module.join("tests.rs"),
-                module.join(format!("tests/{}.rs", rest.unwrap_or(&""))),
-            ];
-            let whole = rest.is_none() && module.join("tests").is_dir();
-            parts.contains(&"tests") && (whole || files.iter().any(|file| has_test(file, "")))
+        let (modules, beginning) = match parts.split_last() {
+            Some((last, modules)) if last.ends_with('…') => (modules, last.trim_end_matches('…')),
+            _ => (&*parts, ""),
         };
-        assert!(is_there, "{name}");
+        let path = |folder: &str| {
+            modules
+                .iter()
+                .fold(root.join(folder), |path, part| path.join(part))
+        };
+        let unit = path("src");
+        let mut files = vec![
+            path("tests/it").with_extension("rs"),
+            unit.with_extension("rs"),
+            unit.join("mod.rs"),
+        ];
+        if modules.ends_with(&["tests"]) {
+            // Inside the file of what they test.
+            files.extend(unit.parent().map(|tested| tested.with_extension("rs")));
+        }
+        let whole = beginning.is_empty() && unit.is_dir();
+        assert!(
+            whole || files.iter().any(|file| has_test(file, beginning)),
+            "{name}"
+        );
         count += 1;
     }
     assert!(count > 80, "{count}");
+}
+
+#[test]
+fn every_fault_of_the_table_has_a_test_of_its_name() {
+    // Their tests are those of a bound or of another fault, and stand in the table.
+    const ELSEWHERE: [&str; 3] = ["D14", "E9", "F7"];
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let text = fs::read_to_string(root.join("docs/faults.md")).expect("a file of this repository");
+    let table = text.split("\n## ").next().expect("split yields a part");
+    let rows = table.lines().filter(|line| line.starts_with("| "));
+    let rows = rows.map(|row| row.split('|').nth(1).map_or("", str::trim));
+    let ids: Vec<&str> = rows.filter(|id| *id != "fault").collect();
+    assert!(ids.len() > 70, "{ids:?}");
+    for id in ids {
+        let test = format!("::{}_", id.to_lowercase());
+        assert_eq!(table.contains(&test), !ELSEWHERE.contains(&id), "{id}");
+    }
 }

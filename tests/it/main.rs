@@ -6,6 +6,7 @@
 )]
 
 mod allocations;
+mod bounds;
 mod client;
 mod corpus;
 mod faults;

@@ -150,7 +150,7 @@ fn text(bytes: &[u8]) -> &str {
 }
 
 #[test]
-fn it_says_what_it_loads_where_state_lives_and_where_it_listens() {
+fn i4_it_says_what_it_loads_where_state_lives_and_where_it_listens() {
     let home = Home::new();
     let process = home.start();
     let all = process.lines.concat();
@@ -223,7 +223,7 @@ fn a_taken_port_is_named_and_ends_the_start_with_255() {
 }
 
 #[test]
-fn a_mistyped_key_is_reported_with_its_line() {
+fn e3_a_mistyped_key_is_reported_with_its_line() {
     let home = Home::with("enableTopicLst=false\n");
     let mut process = home.start();
     let mut stderr = process.child.stderr.take().unwrap();
@@ -278,7 +278,7 @@ fn a_kv_folder_that_cannot_be_read_ends_the_start() {
 }
 
 #[test]
-fn a_damaged_kv_file_is_replaced_by_its_backup_and_kept() {
+fn i1_a_damaged_kv_file_is_replaced_by_its_backup_and_kept() {
     let home = Home::new();
     let process = home.start();
     let mut client = process.connect();
@@ -302,7 +302,7 @@ fn a_damaged_kv_file_is_replaced_by_its_backup_and_kept() {
 }
 
 #[test]
-fn an_acknowledged_kv_value_survives_being_killed_at_any_moment() {
+fn i1_an_acknowledged_kv_value_survives_being_killed_at_any_moment() {
     let home = Home::new();
     let mut acknowledged = 0;
     for round in 0..50 {
@@ -365,7 +365,7 @@ fn out_of_file_descriptors_it_serves_on_says_so_once_and_recovers() {
 }
 
 #[test]
-fn connections_that_come_and_go_leave_no_descriptor_and_no_line() {
+fn d11_connections_that_come_and_go_leave_no_descriptor_and_no_line() {
     let process = Home::new().start();
     let mut client = process.connect();
     let open = || {

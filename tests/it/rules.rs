@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use serde_json::json;
-use waypost::{processor::look_ahead, protocol::command::RemotingCommand};
+use waypost::{
+    limits::SCAN_INTERVAL_MIN, processor::look_ahead, protocol::command::RemotingCommand,
+};
 
 use crate::world::{World, ask, conn, heartbeat, reg, route, topics, unreg};
 
@@ -24,7 +26,7 @@ fn put(namespace: &str, key: &str, value: &str) -> crate::world::Ask {
 }
 
 #[test]
-fn an_unknown_code_is_answered_with_3_and_its_number() {
+fn h17_an_unknown_code_is_answered_with_3_and_its_number() {
     let mut world = World::new();
     for code in [
         0,
@@ -456,7 +458,7 @@ fn filter_servers_are_shown_with_their_address_kept_by_null_and_removed_by_an_em
 }
 
 #[test]
-fn configuration_changes_are_live_at_once_and_what_is_ignored_is_named() {
+fn e6_configuration_changes_are_live_at_once_and_what_is_ignored_is_named() {
     let mut world = World::new();
     assert_eq!(world.code(&ask(318)), 0);
     let reply = world.send(1, &ask(318).body("enableTopicList=false\nfoo=1\nscanNotActiveBrokerInterval=abc\ndefaultThreadPoolNums=4\n"));
@@ -557,7 +559,7 @@ fn a_group_takes_no_more_members_than_it_can_show_quickly() {
 }
 
 #[test]
-fn while_the_server_says_goodbye_nobody_leaves_the_routes() {
+fn d2_while_the_server_says_goodbye_nobody_leaves_the_routes() {
     let mut world = World::new();
     let broker = reg("c", "b", 0, "x:1", &topics(&["A", "B"]), (0, 1, 1));
     world.send(1, &broker.ext("heartbeatTimeoutMillis", 1000));
@@ -577,6 +579,33 @@ fn another_scan_interval_counts_from_the_change() {
     world.send(2, &ask(318).body("scanNotActiveBrokerInterval=5000"));
     world.pass(Duration::from_secs(5));
     assert_eq!(world.route("A"), None);
+}
+
+#[test]
+fn changes_of_the_configuration_do_not_put_off_a_scan() {
+    let mut world = World::new();
+    let broker = reg("c", "b", 0, "x:1", &topics(&["A", "B"]), (0, 1, 1));
+    world.send(1, &broker.ext("heartbeatTimeoutMillis", 1000));
+    for change in 0..3 {
+        let body = format!("productEnvName=e{change}\n");
+        assert_eq!(world.code(&ask(318).body(body)), 0);
+        world.pass(Duration::from_secs(2));
+    }
+    assert_eq!(world.route("A"), None);
+}
+
+#[test]
+fn a_scan_interval_of_a_millisecond_is_shown_but_keeps_nobody_busy() {
+    let mut world = World::new();
+    world.send(1, &reg("c", "b", 0, "x:1", &topics(&["A", "B"]), (0, 1, 1)));
+    world.send(2, &ask(318).body("scanNotActiveBrokerInterval=1"));
+    let shown = world.send(2, &ask(319)).body;
+    assert!(shown.contains("\nscanNotActiveBrokerInterval=1\n"));
+    for _ in 0..3 {
+        let next = world.registry.poll_timeout().expect("a broker is live");
+        assert_eq!(next, world.now.after(SCAN_INTERVAL_MIN));
+        world.pass(SCAN_INTERVAL_MIN);
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A server in this process, on a port of the system's choice, and peers with real sockets.
 
 use std::{
-    io::{ErrorKind, Write},
+    io::{ErrorKind, Read, Write},
     net::{SocketAddr, TcpStream},
     thread,
     time::{Duration, Instant},
@@ -105,6 +105,79 @@ fn requests_sent_in_one_go_see_each_other_and_are_answered_in_order() {
         assert_eq!(opaques, [0, 1, 2, 3, 4]);
         let codes: Vec<_> = answers.iter().map(|answer| answer.code).collect();
         assert_eq!(codes, [17, 0, 0, 0, 0]);
+    }
+}
+
+#[test]
+fn every_start_hashes_names_by_another_seed() {
+    let names: Vec<String> = (0..100).map(|number| format!("T{number}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let [one, other] = [(); 2].map(|()| {
+        let server = Running::start("");
+        let mut client = server.connect();
+        client.ask(&registration(1, "b", "127.0.0.1:1", &names));
+        client.ask(&request(206, 2, &[], b"")).body
+    });
+    assert_eq!(one.len(), other.len(), "the same topics");
+    assert_ne!(one, other, "in the order of their hashes");
+}
+
+#[test]
+fn c1_a_registration_as_long_as_a_frame_may_be_is_answered_and_a_longer_one_ends_its_connection() {
+    const LIMIT: usize = 65_536;
+    let server = Running::start(&format!("com.rocketmq.remoting.frameMaxLength={LIMIT}\n"));
+    let topic = |len: usize| "t".repeat(len);
+    let frame = |len: usize| registration(1, "b", "127.0.0.1:1", &[&topic(len), "u"]);
+    // The name stands in the body twice.
+    let len = (LIMIT - frame(0).len()) / 2;
+    for (len, is_answered) in [(len, true), (len + 1, false)] {
+        let mut client = server.connect();
+        let frame = frame(len);
+        assert_eq!(frame.len() <= LIMIT, is_answered, "{}", frame.len());
+        client.send(&frame);
+        let code = client.next().map(|answer| answer.code);
+        assert_eq!(code, is_answered.then_some(0));
+    }
+}
+
+#[test]
+fn c10_the_brokers_of_many_connections_that_close_at_once_all_leave() {
+    let server = Running::start("");
+    let brokers: Vec<Client> = (0..200)
+        .map(|number| {
+            let mut broker = server.connect();
+            let (name, addr) = (format!("b{number}"), format!("127.0.0.1:{number}"));
+            let answer = broker.ask(&registration(1, &name, &addr, &["T", "U"]));
+            assert_eq!(answer.code, 0);
+            broker
+        })
+        .collect();
+    let mut client = server.connect();
+    assert_eq!(client.ask(&route(1, "T")).code, 0);
+
+    drop(brokers);
+
+    // A route is there as long as one of them is.
+    until_route_answers(&mut client, "T", 17);
+}
+
+#[test]
+fn h8_each_request_of_a_connection_is_answered_in_its_own_encoding() {
+    let server = Running::start("");
+    let mut client = server.connect();
+    // Code 106, language, version, opaque 7, flag, neither remark nor ext fields (spec 1.4).
+    let header = [
+        0, 106, 0, 1, 223, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+    ];
+    let binary = [&[0, 0, 0, 25, 1, 0, 0, 21][..], &header].concat();
+    let json = request(106, 8, &[], b"");
+    for (request, encoding) in [(&binary, 1), (&json, 0), (&binary, 1)] {
+        client.send(request);
+        let mut start = [0; 8];
+        client.socket.read_exact(&mut start).unwrap();
+        assert_eq!(start[4], encoding);
+        let len = u32::from_be_bytes(start[..4].try_into().unwrap()) as usize;
+        client.socket.read_exact(&mut vec![0; len - 4]).unwrap();
     }
 }
 
@@ -218,7 +291,7 @@ fn rubbish_and_greetings_of_other_protocols_end_their_connection_alone_and_are_n
 }
 
 #[test]
-fn a_silent_connection_is_closed_after_the_configured_time_and_a_busy_one_is_not() {
+fn d1_a_silent_connection_is_closed_after_the_configured_time_and_a_busy_one_is_not() {
     let server = Running::start("serverChannelMaxIdleTimeSeconds=1\n");
     let mut busy = server.connect();
     let started = now();
@@ -238,7 +311,7 @@ fn a_silent_connection_is_closed_after_the_configured_time_and_a_busy_one_is_not
 }
 
 #[test]
-fn a_peer_that_does_not_read_is_not_read_and_loses_nothing() {
+fn c14_a_peer_that_does_not_read_is_not_read_and_loses_nothing() {
     // Small kernel buffers, so that what is in flight is the server's own.
     let server = Running::start("serverSocketRcvBufSize=8192\nserverSocketSndBufSize=8192\n");
     let names: Vec<String> = (0..1000)
@@ -291,7 +364,7 @@ fn a_peer_that_does_not_read_is_not_read_and_loses_nothing() {
 }
 
 #[test]
-fn a_connection_that_closes_at_once_leaves_nothing_behind() {
+fn d11_a_connection_that_closes_at_once_leaves_nothing_behind() {
     let server = Running::start("");
     for _ in 0..3000 {
         drop(TcpStream::connect(server.address).unwrap());
@@ -300,7 +373,7 @@ fn a_connection_that_closes_at_once_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_large_frame_gets_its_turn_though_others_hold_all_places_and_stall() {
+fn c12_a_large_frame_gets_its_turn_though_others_hold_all_places_and_stall() {
     let server = Running::start_with_workers(1, "");
     // Sixteen frames of the greatest length are all that one worker admits.
     let announced = (16 * 1024 * 1024_u32 - 4).to_be_bytes();

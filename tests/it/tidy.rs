@@ -6,7 +6,7 @@ use std::{
 };
 
 /// Source files of a folder, sorted.
-fn sources(folder: &str) -> Vec<PathBuf> {
+pub(crate) fn sources(folder: &str) -> Vec<PathBuf> {
     fn visit(folder: &Path, found: &mut Vec<PathBuf>) {
         for entry in fs::read_dir(folder).expect("a folder of this repository") {
             let path = entry.expect("a folder of this repository").path();

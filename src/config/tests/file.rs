@@ -13,7 +13,7 @@ fn a_file_sets_keys_and_becomes_the_file_that_is_written() {
 }
 
 #[test]
-fn a_typing_mistake_is_reported_with_its_line_and_what_was_meant() {
+fn e3_a_typing_mistake_is_reported_with_its_line_and_what_was_meant() {
     for (line, suggestion) in [
         ("listenport=1", "; did you mean listenPort?"),
         ("listenProt=1", "; did you mean listenPort?"),
@@ -177,6 +177,31 @@ fn keys_without_meaning_are_accepted_with_what_replaces_them() {
     assert!(!wire.contains("geheim") && !config.print_items().contains("geheim"));
     assert!(!wire.contains("connectTimeoutMillis"));
     assert_eq!(restarted(&config), config);
+}
+
+#[test]
+fn f11_whatever_is_called_like_a_secret_is_kept_and_shown_to_nobody() {
+    for name in [
+        "tls.server.keyPassword",
+        "db.passwd",
+        "keyPassphrase",
+        "aclSecretKey",
+        "accessKey",
+        "acl.access-key",
+        "ACCESS_KEY_ID",
+        "sign.privateKey",
+        "api_key",
+        "authToken",
+        "my.Credentials",
+    ] {
+        let (config, _) = loaded(&format!("{name}=geheim\n"));
+        assert!(!config.to_wire_text().contains("geheim"), "{name}");
+        assert!(has_line(&config.print_items(), &format!("{name}=******")));
+        assert!(config.to_file_text().contains("geheim"), "{name}");
+        let update = config.update(format!("{name}=bekannt").as_bytes());
+        assert!(!update.expect("ignored").changed, "{name}");
+    }
+    assert!(KEYS.iter().all(|key| !is_secret(key.name)));
 }
 
 #[test]

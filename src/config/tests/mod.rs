@@ -64,7 +64,7 @@ fn the_table_is_in_the_order_of_its_names_and_names_nothing_twice() {
 }
 
 #[test]
-fn the_wire_text_of_the_defaults_is_the_one_of_java() {
+fn e10_the_wire_text_of_the_defaults_is_the_one_of_java() {
     let wanted = "bindAddress=0.0.0.0\n\
         clientRequestThreadPoolNums=8\n\
         clientRequestThreadPoolQueueCapacity=50000\n\

@@ -1,4 +1,5 @@
 use super::*;
+use crate::limits::SCAN_INTERVAL_MIN;
 
 pub(super) fn updated(body: &str) -> ConfigUpdate {
     defaults().update(body.as_bytes()).expect(body)
@@ -174,6 +175,20 @@ fn an_update_stores_nothing_that_the_next_start_would_refuse() {
         );
     }
     assert!(updated("bindAddress=127.0.0.1\nlistenPort=19876").changed);
+}
+
+#[test]
+fn a_scan_interval_below_the_bound_is_stored_as_sent_and_has_the_effect_of_the_bound() {
+    let update = updated("scanNotActiveBrokerInterval=1");
+    assert_eq!(update.remark, None);
+    assert!(has_line(
+        &update.config.to_wire_text(),
+        "scanNotActiveBrokerInterval=1"
+    ));
+    assert_eq!(update.config.live().scan_interval, SCAN_INTERVAL_MIN);
+    let bound = format!("; below {0} means {0};", SCAN_INTERVAL_MIN.as_millis());
+    let key = Key::named("scanNotActiveBrokerInterval").expect("a key");
+    assert!(key.meaning.contains(&bound), "{}", key.meaning);
 }
 
 #[test]
