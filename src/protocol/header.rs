@@ -71,7 +71,7 @@ impl<'a> RemotingCommand<'a> {
     }
 
     /// The same in place, whatever `self` was: the ext fields lie in the command itself, some 600 bytes that nobody has to move.
-    /// `model` is for the frames of one peer, one behind the other: each is read by the one before it.
+    /// `model` is for the frames of one peer, one behind the other: each is read by one before it.
     ///
     /// # Errors
     /// As for [`Self::decode`]; what `self` holds is then of no meaning.

@@ -106,7 +106,7 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// A text that is read by the one before it, its model: what a peer writes one behind the other differs in a value or two. The two
+/// A text that is read by one before it, its model: what a peer writes one behind the other differs in a value or two. The two
 /// are compared eight bytes at a time, and only values that differ are read.
 pub(super) struct Alike<'m, 'a> {
     model: &'m [u8],

@@ -5,7 +5,7 @@ use std::{fs, path::Path, time::Duration};
 use allocation_counter::measure;
 use waypost::{
     config::{Config, Environment},
-    connection::{Connection, Handled, Handler, StreamLimits, credit::Outstanding},
+    connection::{Connection, StreamLimits, credit::Outstanding, each},
     limits::{FRAME_LEN_MAX, GROUPS_MAX, WRITER_DRAIN_MAX},
     processor::look_ahead,
     protocol::command::RemotingCommand,
@@ -33,27 +33,15 @@ fn f6_a_length_that_is_announced_costs_nothing_before_its_bytes_are_there() {
     let mut connection = Connection::new(Duration::from_secs(120), now);
     let kept = measure(|| {
         let mut out = Vec::new();
-        let received = connection.handle_input(&announced, 0, &limits, now, &mut out, Nobody);
+        let nobody = each(
+            |request: &RemotingCommand<'_>, _: &mut Vec<u8>, _: &mut Outstanding| {
+                panic!("no frame is complete: {request:?}")
+            },
+        );
+        let received = connection.handle_input(&announced, 0, &limits, now, &mut out, nobody);
         received.expect("nothing is wrong yet");
     });
     assert!(kept.bytes_max < 1024, "{kept:?}");
-}
-
-/// Has nothing to handle.
-struct Nobody;
-
-impl Handler for Nobody {
-    fn look_ahead(&mut self, _requests: &[RemotingCommand<'_>]) {}
-
-    fn handle(
-        &mut self,
-        _place: usize,
-        request: &RemotingCommand<'_>,
-        _out: &mut Vec<u8>,
-        _outstanding: &mut Outstanding,
-    ) -> Handled {
-        panic!("no frame is complete: {request:?}")
-    }
 }
 
 /// A registration of `count` topics, `<prefix>0` and so on.

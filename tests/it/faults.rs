@@ -1046,9 +1046,8 @@ fn c8_the_kernel_sizes_the_buffers_of_sockets_unless_told_otherwise() {
     );
 }
 
-#[test]
-fn c15_a_registration_waits_for_no_disk() {
-    let mut world = World::new();
+/// From connection 1, and nothing is written until it is let go.
+fn put_that_waits_for_the_disk(world: &mut World) {
     world.hold_persists = true;
     let put = ask(100)
         .ext("namespace", "n")
@@ -1056,6 +1055,12 @@ fn c15_a_registration_waits_for_no_disk() {
         .ext("value", "v");
     let command = world.process(1, &put).expect("a command");
     world.apply([command]);
+}
+
+#[test]
+fn c15_a_registration_waits_for_no_disk() {
+    let mut world = World::new();
+    put_that_waits_for_the_disk(&mut world);
     assert_eq!((world.persists.len(), world.take_reply(1)), (1, None));
     assert_eq!(
         world
@@ -1740,13 +1745,7 @@ fn h19_every_client_reads_the_same_route() {
 #[test]
 fn i3_what_cannot_be_written_is_refused_and_never_seen() {
     let mut world = World::new();
-    world.hold_persists = true;
-    let put = ask(100)
-        .ext("namespace", "n")
-        .ext("key", "k")
-        .ext("value", "v");
-    let command = world.process(1, &put).expect("a command");
-    world.apply([command]);
+    put_that_waits_for_the_disk(&mut world);
     assert_eq!(
         world.take_reply(1),
         None,
