@@ -164,6 +164,7 @@ public final class Driver {
             Thread.sleep(20);
         }
         if (taken.bodies.size() >= count) {
+            taken.persist(); // one-way, and once more at the shutdown: one that is lost does not matter
             Thread.sleep(200); // one that comes twice comes soon
         }
         taken.shutdown();
@@ -293,6 +294,11 @@ public final class Driver {
 
         synchronized String state() {
             return "distinct=" + bodies.size() + " duplicates=" + duplicates + " disorder=" + disorder;
+        }
+
+        /** Sends the brokers how far the group has got. */
+        void persist() {
+            consumer.getDefaultMQPushConsumerImpl().persistConsumerOffset();
         }
 
         void shutdown() {
