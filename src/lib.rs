@@ -21,8 +21,8 @@
 //!
 //! Modules in reading order: [`protocol`] (bytes ⇄ typed messages), [`registry`] (the routing state machine and its
 //! snapshots), [`processor`] (request + snapshot → answer or command), [`connection`] (a peer's byte streams without the
-//! socket), [`sync`] (hand-over between threads; the only place for atomics), [`config`] (every setting), [`server`] (the only
-//! module with sockets, files, clock and threads).
+//! socket), [`worker`] (the turn of a thread that owns connections, on whatever sockets), [`sync`] (hand-over between threads; the
+//! only place for atomics), [`config`] (every setting), [`server`] (the only module with sockets, files, clock and threads).
 
 pub mod cli;
 pub mod config;
@@ -36,3 +36,4 @@ pub mod registry;
 pub mod server;
 pub mod sync;
 pub mod time;
+pub mod worker;

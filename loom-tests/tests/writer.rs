@@ -11,7 +11,7 @@ use waypost::{
         credit::{Credits, Outstanding},
     },
     ids::ConnectionId,
-    limits::{IN_FLIGHT_BYTES_PER_CREDIT, IN_FLIGHT_MAX, SCAN_PUT_OFF},
+    limits::SCAN_PUT_OFF,
     protocol::{
         body::{QueueSettings, RegisterBrokerBody, TopicConfig},
         command::{RemotingCommand, ReplyHead},
@@ -22,15 +22,15 @@ use waypost::{
         command::{RegisterBroker, ReplyTo},
     },
     server::{
-        connections::Connections,
-        message::{Order, PersistJob, Reply},
-        writer::{Errands, Next, WorkerDoor, Writer},
+        message::{Order, PersistJob},
+        writer::{Errands, WorkerDoor, Writer},
     },
     sync::{
         Flag, Parker, Receiver, Sender, Source, Subscriber, Unparker, Wake, mailbox, parker,
         publication,
     },
     time::Timestamp,
+    worker::{Next, connections::Connections, message::Reply},
 };
 
 const NOW: Timestamp = Timestamp::from_millis(1000);
@@ -104,7 +104,7 @@ impl<const WORKERS: usize> Rig<WORKERS> {
             doors.push(WorkerDoor { replies, orders });
             Worker {
                 connections: Connections::new(u16::try_from(index).expect("workers are few")),
-                credits: few_credits(),
+                credits: Credits::new(OUT_MAX),
                 commands: commands.clone(),
                 replies: reply_inbox,
                 orders: order_inbox,
@@ -138,14 +138,6 @@ impl<const WORKERS: usize> Rig<WORKERS> {
             snapshots,
         }
     }
-}
-
-/// Credits of which all but [`OUT_MAX`] are taken by somebody who never gives them back.
-fn few_credits() -> Credits {
-    let mut credits = Credits::default();
-    let others_len = (IN_FLIGHT_MAX - OUT_MAX - 1) * IN_FLIGHT_BYTES_PER_CREDIT;
-    assert!(credits.take(&mut Outstanding::default(), others_len));
-    credits
 }
 
 impl WriterThread {

@@ -10,6 +10,7 @@ use crate::limits::{IN_FLIGHT_BYTES_PER_CREDIT, IN_FLIGHT_MAX};
 #[derive(Debug)]
 pub struct Credits {
     free: usize,
+    all: usize,
 }
 
 /// What one connection has out.
@@ -29,18 +30,31 @@ impl Outstanding {
     }
 }
 
+/// As many as a worker of the server has.
 impl Default for Credits {
     fn default() -> Self {
-        Self {
-            free: IN_FLIGHT_MAX,
-        }
+        Self::new(IN_FLIGHT_MAX)
     }
 }
 
 impl Credits {
+    /// So many, at most [`IN_FLIGHT_MAX`], of which none is taken.
+    ///
+    /// # Panics
+    ///
+    /// When there are more.
+    #[must_use]
+    pub fn new(count: usize) -> Self {
+        assert!(count <= IN_FLIGHT_MAX, "a reply is taken for each");
+        Self {
+            free: count,
+            all: count,
+        }
+    }
+
     /// Takes the credits for a request of `request_len` bytes; says whether there were enough.
     pub fn take(&mut self, outstanding: &mut Outstanding, request_len: usize) -> bool {
-        let cost = (1 + request_len / IN_FLIGHT_BYTES_PER_CREDIT).min(IN_FLIGHT_MAX);
+        let cost = (1 + request_len / IN_FLIGHT_BYTES_PER_CREDIT).min(self.all);
         if self.free < cost {
             return false;
         }
@@ -75,13 +89,13 @@ impl Credits {
     /// A reply came for a connection that is gone.
     pub fn give_back_late(&mut self) {
         self.free += 1;
-        assert!(self.free <= IN_FLIGHT_MAX, "more replies than commands");
+        assert!(self.free <= self.all, "more replies than commands");
     }
 
     /// Whether nothing is out.
     #[must_use]
     pub fn all_free(&self) -> bool {
-        self.free == IN_FLIGHT_MAX
+        self.free == self.all
     }
 }
 

@@ -1,90 +1,31 @@
-//! Executes the requests that would hold a worker up: registrations of many topics, lists of all topics or brokers.
-//!
-//! A worker that parses a megabyte of JSON, or writes one, keeps all its other connections waiting for milliseconds. So it gives
-//! such a request away as it came, and takes back what came of it: an answer, or a command that still goes through the worker's
-//! own outbox, so that what it knows of the connection (that it is gone, above all) stays in order. Meanwhile the connection
-//! executes nothing behind it.
+//! The thread that executes what workers give away.
 
-use std::net::SocketAddr;
-
-use bytes::Bytes;
-use smallvec::SmallVec;
-
-use super::{
-    clock::Clock,
-    message::{PollWaker, Reply},
-    writer::WorkerDoor,
-};
+use super::{clock::Clock, message::PollWaker, writer::WorkerDoor};
 use crate::{
-    ids::ConnectionId,
     limits::HELPER_DRAIN_MAX,
-    processor::{self, Context, KnownBrokers, Outcome, RouteCache},
-    protocol::{
-        code::{RequestCode, ResponseCode},
-        command::RemotingCommand,
-        encode, frame,
+    sync::{Flag, Parker, Receiver, Sender, Unparker},
+    worker::{
+        helper::{Helper, Job},
+        message::Reply,
     },
-    registry::{Command, RouteSnapshot},
-    sync::{Flag, Parker, Receiver, Sender, Subscriber, Unparker},
 };
-
-/// To the helper: a request that a worker gives away. At most as many are out as the worker has credits.
-#[derive(Debug)]
-pub(super) struct Job {
-    pub(super) connection: ConnectionId,
-    pub(super) peer: SocketAddr,
-    pub(super) go_away: bool,
-    /// The frame without its length word.
-    pub(super) frame: Bytes,
-}
-
-/// What came of a job.
-#[derive(Debug)]
-pub enum Done {
-    /// It is answered with these bytes, or wants no answer.
-    Answer(Answer),
-    /// It is read; the writer executes it, and it counts as `request_len` bytes until then.
-    Command {
-        /// What it asks of the writer.
-        command: Command,
-        /// How much it counts as.
-        request_len: usize,
-    },
-}
-
-/// The pieces of an answer.
-pub(super) type Answer = SmallVec<[Bytes; 2]>;
 
 /// The thread's state.
 #[derive(Debug)]
-pub(super) struct Helper {
-    snapshots: Subscriber<RouteSnapshot>,
+pub(super) struct HelperThread {
+    helper: Helper,
     replies: Vec<Sender<Reply, PollWaker>>,
-    lists: Lists,
     clock: Clock,
 }
 
-/// Bodies of the lists that were asked for last, as long as nothing has changed: those who ask for them repeat themselves, and
-/// the bytes are shared by all answers that are not sent yet.
-#[derive(Debug, Default)]
-struct Lists {
-    version: u64,
-    bodies: Vec<(RequestCode, Bytes)>,
-}
-
-impl Helper {
-    pub(super) fn new(
-        snapshots: Subscriber<RouteSnapshot>,
-        workers: &[WorkerDoor<PollWaker>],
-        clock: Clock,
-    ) -> Self {
+impl HelperThread {
+    pub(super) fn new(helper: Helper, workers: &[WorkerDoor<PollWaker>], clock: Clock) -> Self {
         Self {
-            snapshots,
+            helper,
             replies: workers
                 .iter()
                 .map(|worker| worker.replies.clone())
                 .collect(),
-            lists: Lists::default(),
             clock,
         }
     }
@@ -103,15 +44,14 @@ impl Helper {
                 if stopping {
                     return;
                 }
-                // A version that this thread pins while it waits could not be freed.
-                self.snapshots.load();
+                self.helper.rest();
                 parker.park(None);
             }
         }
     }
 
     fn perform(&mut self, job: &Job) {
-        let done = self.execute(job);
+        let done = self.helper.execute(job, self.clock.now());
         let replies = &self.replies[usize::from(job.connection.worker)];
         let reply = Reply::Helped {
             connection: job.connection,
@@ -120,79 +60,4 @@ impl Helper {
         let sent = replies.send(reply);
         sent.expect("a worker has no more requests out than its mailbox has room for replies");
     }
-
-    fn execute(&mut self, job: &Job) -> Done {
-        let request = RemotingCommand::decode(&job.frame).expect("its worker has decoded it");
-        let snapshot = self.snapshots.load();
-        let code = RequestCode::from_i32(request.code).filter(|_| !request.is_oneway());
-        if !job.go_away
-            && let Some(code) = code
-            && let Some(body) = self.lists.get(code, snapshot)
-        {
-            return Done::Answer(with_body(&request, body));
-        }
-        let mut out = Vec::new();
-        let mut context = Context {
-            snapshot,
-            route: None,
-            now: self.clock.now(),
-            connection: job.connection,
-            peer: job.peer,
-            known_brokers: &mut KnownBrokers::default(),
-            route_cache: &mut RouteCache::default(),
-            go_away: job.go_away,
-        };
-        match processor::process(&request, &mut context, &mut out) {
-            Outcome::Answered | Outcome::Silent => {
-                let answer = Bytes::from(out);
-                if let Some(code) = code {
-                    self.lists.keep(code, snapshot, &answer);
-                }
-                Done::Answer(Answer::from_iter([answer]))
-            }
-            Outcome::Submit(command) | Outcome::AnsweredAndSubmit(command) => Done::Command {
-                request_len: job.frame.len() + command.held_len(),
-                command,
-            },
-        }
-    }
-}
-
-impl Lists {
-    fn get(&self, code: RequestCode, snapshot: &RouteSnapshot) -> Option<Bytes> {
-        let known = self.bodies.iter().find(|(of, _)| *of == code);
-        known
-            .filter(|_| self.version == snapshot.version())
-            .map(|(_, body)| body.clone())
-    }
-
-    fn keep(&mut self, code: RequestCode, snapshot: &RouteSnapshot, answer: &Bytes) {
-        if !processor::is_list_of_all(code) {
-            return;
-        }
-        if self.version != snapshot.version() {
-            self.bodies.clear();
-            self.version = snapshot.version();
-        }
-        let body = frame::body_at(answer).map(|start| answer.slice(start..));
-        // While the server says goodbye nobody is answered from here, but some are still answered.
-        let is_known = self.bodies.iter().any(|(of, _)| *of == code);
-        // An error has none.
-        if let Some(body) = body.filter(|body| !body.is_empty() && !is_known) {
-            self.bodies.push((code, body));
-        }
-    }
-}
-
-fn with_body(request: &RemotingCommand<'_>, body: Bytes) -> Answer {
-    let mut head = Vec::new();
-    encode::begin_response(
-        &mut head,
-        request.reply_head(),
-        ResponseCode::Success,
-        None,
-        None,
-    )
-    .finish_before(&mut head, body.len());
-    Answer::from_iter([Bytes::from(head), body])
 }

@@ -1,17 +1,11 @@
 //! What the threads put into each other's mailboxes, and how those that poll are woken.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use mio::net::TcpStream;
 
-use super::helper::Done;
-use crate::{
-    ids::ConnectionId,
-    protocol::command::Response,
-    registry::command::{PersistTicket, ReplyTo},
-    sync::Wake,
-};
+use crate::{registry::command::PersistTicket, sync::Wake};
 
 /// Wakes a thread that waits in a `mio::Poll`.
 #[derive(Debug, Clone)]
@@ -31,37 +25,8 @@ impl Wake for PollWaker {
     }
 }
 
-/// To a worker: the outcome of what it has out. Its mailbox has room for one each.
-#[derive(Debug)]
-pub enum Reply {
-    /// The writer has executed a command.
-    Executed {
-        /// Whose.
-        to: ReplyTo,
-        /// `None`: the command only stops counting as out.
-        answer: Option<Response>,
-    },
-    /// The helper is done with a request.
-    Helped {
-        /// Whose.
-        connection: ConnectionId,
-        /// What came of it.
-        done: Done,
-    },
-}
-
-/// To a worker: anything else.
-#[derive(Debug)]
-pub enum Order {
-    /// Serve this new connection.
-    Serve(TcpStream, SocketAddr),
-    /// Close this one: its broker fell silent.
-    Close(ConnectionId),
-    /// Tell clients to go away from here on (spec 1.8).
-    GoAway,
-    /// Read no more, answer what is out, close everything and end.
-    Stop,
-}
+/// To a worker: anything but a reply.
+pub type Order = crate::worker::message::Order<TcpStream>;
 
 /// To the notifier: a frame for these broker addresses.
 #[derive(Debug)]

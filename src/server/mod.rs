@@ -3,21 +3,16 @@
 //! [`Server::start`] wires the threads of the picture in [the crate's documentation](crate); [`Server::shutdown`] ends them in
 //! the order in which work flows, so that nothing accepted is lost: acceptor, workers, helper, writer, persister, notifier.
 //!
-//! What needs neither sockets nor files nor the clock, [`connections`], [`message`] and [`writer`], is public for those who run
-//! it under other schedulers than the machine's.
+//! [`message`] and [`writer`], which need no thread, are public for those who run them under other schedulers than the machine's.
 
 mod acceptor;
 pub mod clock;
-pub mod connections;
 mod file;
 mod helper;
 pub mod kv_store;
 mod listener;
-mod log_limit;
 pub mod message;
 mod notifier;
-mod outbox;
-mod peer;
 mod persister;
 pub mod signal;
 mod start;

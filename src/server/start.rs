@@ -14,21 +14,25 @@ use super::{
     Server, Thread, WorkerThread,
     acceptor::{self, Acceptor},
     clock::Clock,
-    helper::{Helper, Job},
+    helper::HelperThread,
     listener,
     message::{Notice, Order, PollWaker},
     notifier::{self, Notifier},
-    outbox::Outbox,
     persister::{Paths, Persister},
-    worker::{self, Inlets, Worker},
+    worker::{self, Sockets},
     writer::{Errands, WorkerDoor, Writer},
 };
 use crate::{
     config::Config,
-    connection::{StreamLimits, admission},
+    connection::{StreamLimits, admission, credit::Credits},
     limits::{IN_FLIGHT_MAX, NOTICES_MAX, ORDERS_MAX, PERSIST_JOBS_MAX},
     registry::{Command, KvTable, Registry, RouteSnapshot},
     sync::{Flag, Parker, Receiver, Sender, Source, Unparker, mailbox, parker, publication},
+    worker::{
+        Inlets, Worker,
+        helper::{Helper, Job},
+        outbox::Outbox,
+    },
 };
 
 /// Unsent bytes at which a connection is read no further, unless configured (spec 5.2).
@@ -128,7 +132,7 @@ pub(super) fn start(mut config: Config, kv: KvTable) -> Result<Server, StartErro
     let (notifier, notices) = start_notifier(&wiring)?;
     let (workers, doors) = start_workers(&wiring, worker_count)?;
     let helper = start_helper(
-        Helper::new(wiring.snapshots.subscribe(), &doors, clock),
+        HelperThread::new(Helper::new(wiring.snapshots.subscribe()), &doors, clock),
         job_receiver,
         helper_parker,
         helper_unparker,
@@ -205,19 +209,22 @@ fn start_worker(wiring: &Wiring, index: usize) -> Result<StartedWorker, StartErr
     let (replies, reply_receiver) = mailbox(IN_FLIGHT_MAX, waker);
     let worker = Worker::new(
         u16::try_from(index).expect("workers are counted by a u16"),
-        registry,
+        Sockets(registry),
         wiring.snapshots.subscribe(),
-        Outbox::new(wiring.commands.clone(), wiring.jobs.clone()),
+        Outbox::new(
+            wiring.commands.clone(),
+            wiring.jobs.clone(),
+            Credits::default(),
+        ),
         wiring.limits,
         wiring.unfinished_len_max,
-        wiring.clock,
     );
     let inlets = Inlets {
-        poll,
         orders: order_receiver,
         replies: reply_receiver,
     };
-    let handle = spawn(&name, move || worker.run(inlets))?;
+    let clock = wiring.clock;
+    let handle = spawn(&name, move || worker::run(worker, poll, inlets, clock))?;
     Ok(StartedWorker {
         thread: WorkerThread {
             orders: orders.clone(),
@@ -228,7 +235,7 @@ fn start_worker(wiring: &Wiring, index: usize) -> Result<StartedWorker, StartErr
 }
 
 fn start_helper(
-    helper: Helper,
+    helper: HelperThread,
     jobs: Receiver<Job, Unparker>,
     parker: Parker,
     waker: Unparker,

@@ -1,510 +1,83 @@
-//! A worker's turn: wait, take in, serve, hand over. The rules are in `connection`; this moves bytes and messages.
+//! The thread that runs a worker: its poll, its clock and its sockets.
 
-use std::{collections::VecDeque, io::ErrorKind, net::SocketAddr, time::Duration};
-
-use mio::{Events, Poll, Token, net::TcpStream};
-
-use super::{
-    clock::Clock,
-    connections::Connections,
-    helper::Done,
-    log_limit::LogLimit,
-    message::{Order, PollWaker, Reply},
-    outbox::{Outbox, Work},
-    peer::{CloseReason, Desk, Next, Peer},
+use std::{
+    io::{self, ErrorKind},
+    net::Shutdown,
+    time::Duration,
 };
-use crate::{
-    connection::{Connection, Handled, StreamLimits, admission::Admission, deadlines::Deadlines},
-    ids::ConnectionId,
-    limits::{
-        IN_FLIGHT_MAX, ORDERS_MAX, OUTPUT_BATCH_LEN, READ_SCRATCH_LEN, RETRY_INTERVAL,
-        STOP_FLUSH_TIMEOUT,
-    },
-    processor::{self, RouteCache},
-    registry::{Command, RouteSnapshot},
-    sync::{Receiver, Subscriber},
-    time::Timestamp,
-};
+
+use mio::{Events, Interest, Poll, Token, net::TcpStream};
+
+use super::{clock::Clock, message::PollWaker};
+use crate::worker::{EVENTS_MAX, Edge, Event, Inlets, Next, Polled, Readiness, Worker};
 
 /// The mailboxes' token; sockets have those of their slots.
 pub(super) const WAKER: Token = Token(usize::MAX);
-/// Readiness events taken in one turn.
-const EVENTS_MAX: usize = 1024;
-/// An answer buffer that has grown beyond this is given back after its turn.
-const ANSWERS_KEPT_LEN: usize = 2 * OUTPUT_BATCH_LEN;
-/// Connections whose peer has gone that are served in one turn.
-const ENDINGS_PER_TURN_MAX: usize = 32;
-/// Connections whose answers wait for each other.
-const WRITTEN_TOGETHER_MAX: usize = 32;
-/// Bytes of answers that wait for each other; more would leave the caches before they are written.
-const WRITTEN_TOGETHER_LEN_MAX: usize = 64 * 1024;
 
-/// What reaches a worker from outside.
+/// The system's sockets, and the poll that tells of them.
 #[derive(Debug)]
-pub(super) struct Inlets {
-    pub(super) poll: Poll,
-    pub(super) orders: Receiver<Order, PollWaker>,
-    pub(super) replies: Receiver<Reply, PollWaker>,
-}
+pub(super) struct Sockets(pub(super) mio::Registry);
 
-/// Answers that wait until the other connections with something to do are served too.
-///
-/// A peer that waits for its answer is woken by the write, which costs this thread more than the answer did; one that is served
-/// together with others finds several answers when it wakes, and is not woken again for each.
-#[derive(Debug, Default)]
-struct Unwritten {
-    answers: Vec<(ConnectionId, Vec<u8>)>,
-    len: usize,
-    /// Empty buffers.
-    spare: Vec<Vec<u8>>,
-}
+impl Edge for Sockets {
+    type Socket = TcpStream;
 
-impl Unwritten {
-    fn is_full(&self) -> bool {
-        self.answers.len() >= WRITTEN_TOGETHER_MAX || self.len >= WRITTEN_TOGETHER_LEN_MAX
+    fn register(&mut self, socket: &mut TcpStream, slot: u32) -> io::Result<()> {
+        let token = Token(slot as usize);
+        let both = Interest::READABLE | Interest::WRITABLE;
+        self.0.register(socket, token, both)
     }
 
-    /// Takes what a connection was answered, and leaves an empty buffer.
-    fn push(&mut self, id: ConnectionId, answers: &mut Vec<u8>) {
-        self.len += answers.len();
-        let empty = self.spare.pop().unwrap_or_default();
-        self.answers.push((id, std::mem::replace(answers, empty)));
-    }
-
-    /// Gives back an empty buffer, unless it has grown large.
-    fn give_back(&mut self, mut buffer: Vec<u8>) {
-        buffer.clear();
-        if buffer.capacity() <= ANSWERS_KEPT_LEN {
-            self.spare.push(buffer);
-        }
+    fn shut(socket: &mut TcpStream) -> io::Result<()> {
+        socket.shutdown(Shutdown::Write)
     }
 }
 
-/// A thread that owns connections.
-#[derive(Debug)]
-pub(super) struct Worker {
+/// Runs a worker until it is told to stop.
+pub(super) fn run(
+    mut worker: Worker<Sockets>,
+    mut poll: Poll,
+    mut inlets: Inlets<TcpStream, PollWaker>,
     clock: Clock,
-    registry: mio::Registry,
-    connections: Connections<Peer>,
-    /// Connections with something to do. By identity, for a slot that is closed and taken again while it waits here would be
-    /// served twice.
-    ready: VecDeque<ConnectionId>,
-    /// The same of connections whose peer has gone: a few a turn, since closing a socket takes longer than answering, and when
-    /// thousands close at once the others should not wait for all of them.
-    ending: VecDeque<ConnectionId>,
-    /// Turns in a row that took as many events as a turn can take.
-    full_turns: usize,
-    deadlines: Deadlines,
-    desk: Desk,
-    unwritten: Unwritten,
-    peer_log: LogLimit,
-    /// When a stop no longer waits for peers.
-    stops_at: Option<Timestamp>,
+) {
+    let mut events = Events::with_capacity(EVENTS_MAX);
+    let mut next = Next::Wait(None);
+    loop {
+        let timeout = match next {
+            Next::Turn => Some(Duration::ZERO),
+            Next::Wait(deadline) => clock.until(deadline),
+            Next::End => break,
+        };
+        let asked_at = clock.now();
+        match poll.poll(&mut events, timeout) {
+            Ok(()) => {}
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(error) => {
+                unreachable!("a poll of our own fails only when interrupted: {error}")
+            }
+        }
+        let polled = Polled {
+            asked_at,
+            now: clock.now(),
+            events: events.iter().map(event),
+        };
+        next = worker.turn(&mut inlets, polled);
+    }
+    worker.close_all();
 }
 
-impl Worker {
-    pub(super) fn new(
-        index: u16,
-        registry: mio::Registry,
-        snapshots: Subscriber<RouteSnapshot>,
-        outbox: Outbox,
-        limits: StreamLimits,
-        unfinished_len_max: usize,
-        clock: Clock,
-    ) -> Self {
-        Self {
-            clock,
-            registry,
-            connections: Connections::new(index),
-            ready: VecDeque::new(),
-            ending: VecDeque::new(),
-            full_turns: 0,
-            deadlines: Deadlines::default(),
-            desk: Desk {
-                snapshots,
-                outbox,
-                admission: Admission::new(unfinished_len_max),
-                limits,
-                scratch: vec![0; READ_SCRATCH_LEN].into_boxed_slice(),
-                answers: Vec::new(),
-                route_cache: RouteCache::default(),
-                now: clock.now(),
-                go_away: false,
-            },
-            unwritten: Unwritten::default(),
-            peer_log: LogLimit::default(),
-            stops_at: None,
-        }
+fn event(event: &mio::event::Event) -> Event {
+    if event.token() == WAKER {
+        return Event::Mail;
     }
-
-    /// Runs until told to stop.
-    pub(super) fn run(mut self, mut inlets: Inlets) {
-        let mut events = Events::with_capacity(EVENTS_MAX);
-        while !self.has_stopped() {
-            // A version that this thread pins while it waits could not be freed.
-            self.desk.snapshots.load();
-            // Deadlines are judged by this moment: of what had come before it the poll tells, even if the whole process is stopped
-            // between the two or right behind.
-            let polled_at = self.clock.now();
-            match inlets.poll.poll(&mut events, self.timeout()) {
-                Ok(()) => {}
-                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                Err(error) => {
-                    unreachable!("a poll of our own fails only when interrupted: {error}")
-                }
-            }
-            self.turn(&mut inlets, &events, polled_at);
-        }
-        self.close_all();
-    }
-
-    fn turn(&mut self, inlets: &mut Inlets, events: &Events, polled_at: Timestamp) {
-        self.desk.now = self.clock.now();
-        let (mut count, mut called) = (0, false);
-        for event in events {
-            count += 1;
-            if event.token() == WAKER {
-                called = true;
-            } else if let Ok(slot) = u32::try_from(event.token().0)
-                && let Some((id, peer)) = self.connections.at_slot(slot)
-                && peer.note(event)
-            {
-                self.enqueue(id);
-            }
-        }
-        // After all events: an order may give a slot to a new connection, which the old one's events do not concern.
-        if called {
-            // Replies first: an order to close that was given before a reply is then seen in the same turn, before the reply is
-            // written, so what a peer has been told is not undone by what came before (fault A11).
-            inlets
-                .replies
-                .drain(IN_FLIGHT_MAX, |reply| self.handle_reply(reply));
-            inlets
-                .orders
-                .drain(ORDERS_MAX, |order| self.handle_order(order));
-        }
-        self.serve_ready();
-        if self.has_heard_all(count) {
-            self.handle_deadlines(polled_at);
-        }
-        self.admit();
-        self.desk.outbox.flush(self.desk.now);
-    }
-
-    /// Whether every peer that has sent something was noticed. After a pause of the whole process every deadline has passed, and
-    /// only what peers sent meanwhile tells who is alive. A socket is told of once in each round over all, so a worker that never
-    /// has a quiet turn knows it after as many turns as a round has.
-    fn has_heard_all(&mut self, events: usize) -> bool {
-        if events < EVENTS_MAX {
-            self.full_turns = 0;
-            return true;
-        }
-        self.full_turns += 1;
-        self.full_turns > self.connections.slot_count() / EVENTS_MAX + 1
-    }
-
-    /// How long nothing has to be done.
-    fn timeout(&self) -> Option<Duration> {
-        if !(self.ready.is_empty() && self.ending.is_empty()) {
-            return Some(Duration::ZERO);
-        }
-        let of_connections = if self.connections.is_empty() {
-            None
-        } else {
-            self.deadlines.poll_timeout()
-        };
-        let deadlines = [
-            of_connections,
-            self.desk.admission.poll_timeout(),
-            self.desk.outbox.poll_timeout(),
-            self.stops_at,
-        ];
-        self.clock.until(deadlines.into_iter().flatten().min())
-    }
-
-    fn handle_order(&mut self, order: Order) {
-        match order {
-            Order::Serve(socket, address) => self.open(socket, address),
-            Order::Close(id) => self.close(id, &CloseReason::BrokerExpired),
-            Order::GoAway => self.desk.go_away = true,
-            Order::Stop => {
-                self.stops_at = Some(self.desk.now.after(STOP_FLUSH_TIMEOUT));
-            }
-        }
-    }
-
-    fn open(&mut self, socket: TcpStream, address: SocketAddr) {
-        let idle_timeout = self.desk.snapshots.load().settings().channel_max_idle;
-        let connection = Connection::new(idle_timeout, self.desk.now);
-        let deadline = connection.poll_timeout();
-        let id = self
-            .connections
-            .insert(Peer::new(socket, address, connection));
-        let (_, peer) = self
-            .connections
-            .at_slot(id.slot)
-            .expect("it was just put there");
-        if let Err(error) = peer.register(&self.registry, Token(id.slot as usize)) {
-            self.close(id, &CloseReason::Failed(error));
-            return;
-        }
-        self.deadlines.arm(id.slot, deadline);
-    }
-
-    fn handle_reply(&mut self, reply: Reply) {
-        let id = match reply {
-            Reply::Executed { to, .. } => to.connection,
-            Reply::Helped { connection, .. } => connection,
-        };
-        let outbox = &mut self.desk.outbox;
-        let Some(peer) = self.connections.get_mut(id) else {
-            outbox.credits_mut().give_back_late();
-            return;
-        };
-        let connection = peer.connection_mut();
-        match reply {
-            Reply::Executed { to, answer } => {
-                let answer = answer.filter(|_| !to.oneway);
-                let answer = answer.as_ref().map(|response| (to.head, response));
-                connection.handle_reply(outbox.credits_mut(), answer);
-            }
-            Reply::Helped { done, .. } => match done {
-                Done::Answer(answer) => connection.handle_answer(outbox.credits_mut(), answer),
-                Done::Command {
-                    command,
-                    request_len,
-                } => {
-                    connection.take_back(outbox.credits_mut());
-                    let marks = processor::marks_connection(&command);
-                    let work = Work::Command(command);
-                    let handled =
-                        outbox.submit(id, work, request_len, connection.outstanding_mut());
-                    connection.submitted_again(handled);
-                    if marks && handled == Handled::Submitted {
-                        peer.mark_broker();
-                    }
-                }
-            },
-        }
-        self.enqueue(id);
-    }
-
-    /// Puts a connection into the list of those to serve, once.
-    fn enqueue(&mut self, id: ConnectionId) {
-        if let Some(peer) = self.connections.get_mut(id)
-            && !std::mem::replace(&mut peer.queued, true)
-        {
-            let queue = if peer.has_gone() {
-                &mut self.ending
-            } else {
-                &mut self.ready
-            };
-            queue.push_back(id);
-        }
-    }
-
-    /// Serves each connection that has something to do, once, and some of those whose peer has gone.
-    fn serve_ready(&mut self) {
-        self.send_credited();
-        for _ in 0..self.ready.len() {
-            let id = self.ready.pop_front().expect("it was counted");
-            self.serve(id);
-        }
-        self.write_answers();
-        for _ in 0..self.ending.len().min(ENDINGS_PER_TURN_MAX) {
-            let id = self.ending.pop_front().expect("it was counted");
-            self.serve(id);
-        }
-        self.write_answers();
-    }
-
-    fn serve(&mut self, id: ConnectionId) {
-        let Some(peer) = self.connections.get_mut(id) else {
-            return;
-        };
-        peer.queued = false;
-        let served = if self.stops_at.is_some() {
-            peer.serve_output(&mut self.desk)
-        } else {
-            peer.serve(id, &mut self.desk)
-        };
-        if peer.connection().has_ended() {
-            self.deadlines
-                .arm(id.slot, peer.connection().poll_timeout());
-        }
-        match served {
-            Ok(next) => {
-                if next == Next::More {
-                    self.enqueue(id);
-                }
-                if !self.desk.answers.is_empty() {
-                    self.unwritten.push(id, &mut self.desk.answers);
-                }
-            }
-            Err(reason) => {
-                self.desk.answers.clear();
-                self.close(id, &reason);
-            }
-        }
-        if self.unwritten.is_full() {
-            self.write_answers();
-        }
-    }
-
-    /// Offers the sockets the answers that waited.
-    fn write_answers(&mut self) {
-        let mut waiting = std::mem::take(&mut self.unwritten.answers);
-        for (id, mut answers) in waiting.drain(..) {
-            let Some(peer) = self.connections.get_mut(id) else {
-                self.unwritten.give_back(answers);
-                continue;
-            };
-            std::mem::swap(&mut self.desk.answers, &mut answers);
-            let written = peer.write(&mut self.desk);
-            std::mem::swap(&mut self.desk.answers, &mut answers);
-            self.unwritten.give_back(answers);
-            if let Err(reason) = written {
-                self.close(id, &reason);
-            }
-        }
-        self.unwritten.answers = waiting;
-        self.unwritten.len = 0;
-    }
-
-    /// Commands that waited for a credit go out; their connections go on.
-    fn send_credited(&mut self) {
-        while let Some(id) = self.desk.outbox.first_waiting() {
-            let peer = self
-                .connections
-                .get_mut(id)
-                .expect("who closes takes its waiting command along");
-            let carries_broker = self.desk.outbox.first_waiting_marks();
-            if !self.desk.outbox.send_first_waiting(peer.connection_mut()) {
-                break;
-            }
-            if carries_broker {
-                peer.mark_broker();
-            }
-            self.enqueue(id);
-        }
-    }
-
-    /// Closes those whose deadline had passed at `now`.
-    fn handle_deadlines(&mut self, now: Timestamp) {
-        while let Some(slot) = self.deadlines.pop_due(now) {
-            let Some((id, peer)) = self.connections.at_slot(slot) else {
-                continue;
-            };
-            let deadline = peer.connection().poll_timeout();
-            if deadline > now {
-                self.deadlines.arm(slot, deadline);
-            } else if peer.queued {
-                // What it has sent is still to be read.
-                self.deadlines.arm(slot, now.after(RETRY_INTERVAL));
-            } else if peer.connection().has_ended() {
-                self.close(id, &CloseReason::Lingered);
-            } else {
-                self.close(id, &CloseReason::Idle);
-            }
-        }
-    }
-
-    /// Closes those that keep others from sending, and lets the next ones send.
-    fn admit(&mut self) {
-        let now = self.desk.now;
-        for id in self.desk.admission.stalled(now) {
-            self.close(id, &CloseReason::Stalled);
-        }
-        while let Some(id) = self.desk.admission.pop_admitted(now) {
-            if let Some(peer) = self.connections.get_mut(id) {
-                peer.admitted();
-                self.enqueue(id);
-            }
-        }
-    }
-
-    fn close(&mut self, id: ConnectionId, reason: &CloseReason) {
-        let Some(mut peer) = self.connections.remove(id) else {
-            return;
-        };
-        let desk = &mut self.desk;
-        peer.release_admission(id, &mut desk.admission);
-        desk.outbox
-            .abandon(id, *peer.connection_mut().outstanding_mut());
-        // Nobody's brokers leave because this server stops (their routes would vanish for clients that still ask).
-        if peer.carries_brokers() && self.stops_at.is_none() {
-            desk.outbox.push(Command::ConnectionClosed(id));
-        }
-        self.log_close(peer.address(), reason);
-        let orderly = matches!(
-            reason,
-            CloseReason::Idle | CloseReason::BrokerExpired | CloseReason::Violation(_)
-        );
-        if orderly {
-            peer.close_orderly(&mut self.desk.scratch);
-        }
-    }
-
-    fn log_close(&mut self, peer: SocketAddr, reason: &CloseReason) {
-        match reason {
-            CloseReason::Ended => tracing::debug!("connection closed by peer [{peer}]"),
-            CloseReason::Failed(error) => tracing::debug!("connection failed [{peer}]: {error}"),
-            CloseReason::Idle => tracing::debug!("NETTY SERVER PIPELINE: IDLE exception [{peer}]"),
-            CloseReason::Lingered => {
-                tracing::debug!("answers not taken after the peer's end [{peer}]")
-            }
-            CloseReason::BrokerExpired => {
-                tracing::info!("connection of an expired broker closed [{peer}]")
-            }
-            CloseReason::Stalled | CloseReason::Violation(_) => self.log_offence(peer, reason),
-        }
-    }
-
-    /// Logs what a peer did wrong, unless a flood of it is being logged already.
-    fn log_offence(&mut self, peer: SocketAddr, reason: &CloseReason) {
-        let Some(suppressed) = self.peer_log.admit(self.desk.now) else {
-            return;
-        };
-        if suppressed > 0 {
-            tracing::info!("{suppressed} lines about closed connections were suppressed");
-        }
-        match reason {
-            // Rubbish from a port scanner is nothing to warn of; a broker that is too large is.
-            CloseReason::Violation(violation) if violation.is_of_a_wanted_peer() => {
-                tracing::warn!("connection closed [{peer}]: {violation}");
-            }
-            CloseReason::Violation(violation) => {
-                tracing::info!("decode exception, connection closed [{peer}]: {violation}");
-            }
-            CloseReason::Stalled
-            | CloseReason::Ended
-            | CloseReason::Failed(_)
-            | CloseReason::Idle
-            | CloseReason::Lingered
-            | CloseReason::BrokerExpired => tracing::info!(
-                "connection closed [{peer}]: it stopped in the middle of a large frame"
-            ),
-        }
-    }
-
-    /// Whether a stop has nothing more to wait for.
-    fn has_stopped(&mut self) -> bool {
-        let Some(stops_at) = self.stops_at else {
-            return false;
-        };
-        if self.desk.now >= stops_at {
-            return true;
-        }
-        self.desk.outbox.is_settled()
-            && self
-                .connections
-                .iter_mut()
-                .all(|peer| peer.connection().output().is_empty())
-    }
-
-    fn close_all(mut self) {
-        while let Some(peer) = self.connections.pop() {
-            peer.close_orderly(&mut self.desk.scratch);
-        }
-    }
+    let slot = u32::try_from(event.token().0).expect("a socket has the token of its slot");
+    Event::Socket(
+        slot,
+        Readiness {
+            readable: event.is_readable(),
+            read_closed: event.is_read_closed(),
+            writable: event.is_writable(),
+            write_closed: event.is_write_closed(),
+            error: event.is_error(),
+        },
+    )
 }

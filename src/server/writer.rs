@@ -7,8 +7,7 @@ use std::collections::VecDeque;
 
 use super::{
     clock::Clock,
-    log_limit::LogLimit,
-    message::{Notice, Order, PersistJob, Reply},
+    message::{Notice, Order, PersistJob},
     stats::TurnStats,
 };
 use crate::{
@@ -17,6 +16,7 @@ use crate::{
     registry::{Command, Effect, Registry, RouteSnapshot},
     sync::{Flag, Full, Parker, Publisher, Receiver, Sender, Unparker, Wake},
     time::Timestamp,
+    worker::{Next, log_limit::LogLimit, message::Reply},
 };
 
 /// The writer's view of one worker.
@@ -44,17 +44,6 @@ pub struct Turned {
     pub commands: usize,
     /// What to do now.
     pub next: Next,
-}
-
-/// What the writer does after a turn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Next {
-    /// There may be more commands: another turn.
-    Turn,
-    /// Nothing, until it is woken or this moment comes.
-    Wait(Option<Timestamp>),
-    /// End: it was told to stop, and everything sent before that is done, files included.
-    End,
 }
 
 /// The owner of the registry.

@@ -10,9 +10,10 @@ use waypost::{
     processor::look_ahead,
     protocol::command::RemotingCommand,
     registry::{Command, KvTable, Registry},
-    server::writer::{Errands, Next, Turned, WorkerDoor, Writer},
+    server::writer::{Errands, Turned, WorkerDoor, Writer},
     sync::{Flag, Unparker, mailbox, parker, publication},
     time::Timestamp,
+    worker::Next,
 };
 
 use crate::{

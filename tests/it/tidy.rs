@@ -45,7 +45,7 @@ fn is_test(path: &Path) -> bool {
 }
 
 /// Module, what it must not name.
-const FORBIDDEN: [(&str, &[&str]); 6] = [
+const FORBIDDEN: [(&str, &[&str]); 7] = [
     (
         "src/protocol",
         &[
@@ -53,6 +53,7 @@ const FORBIDDEN: [(&str, &[&str]); 6] = [
             "crate::processor",
             "crate::connection",
             "crate::sync",
+            "crate::worker",
             "crate::server",
             "crate::config",
             "crate::time",
@@ -66,6 +67,7 @@ const FORBIDDEN: [(&str, &[&str]); 6] = [
             "crate::processor",
             "crate::connection",
             "crate::sync",
+            "crate::worker",
             "crate::server",
         ],
     ),
@@ -76,17 +78,30 @@ const FORBIDDEN: [(&str, &[&str]); 6] = [
             "crate::connection",
             "crate::sync::mailbox",
             "crate::sync::snapshot",
+            "crate::worker",
             "crate::server",
         ],
     ),
     (
         "src/processor",
-        &["crate::connection", "crate::sync", "crate::server"],
+        &[
+            "crate::connection",
+            "crate::sync",
+            "crate::worker",
+            "crate::server",
+        ],
     ),
     (
         "src/connection",
-        &["crate::registry", "crate::sync", "crate::server", "mio::"],
+        &[
+            "crate::registry",
+            "crate::sync",
+            "crate::worker",
+            "crate::server",
+            "mio::",
+        ],
     ),
+    ("src/worker", &["crate::config", "crate::server", "mio::"]),
     (
         "src/sync",
         &[
@@ -94,6 +109,7 @@ const FORBIDDEN: [(&str, &[&str]); 6] = [
             "crate::registry",
             "crate::processor",
             "crate::connection",
+            "crate::worker",
             "crate::server",
             "crate::config",
         ],

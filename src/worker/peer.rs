@@ -8,10 +8,8 @@ use std::{
     net::SocketAddr,
 };
 
-use bytes::Bytes;
-use mio::{Interest, Token, event::Event, net::TcpStream};
-
 use super::{
+    Edge, Readiness,
     helper::Job,
     outbox::{Outbox, Work},
 };
@@ -28,10 +26,12 @@ use crate::{
     sync::Subscriber,
     time::Timestamp,
 };
+use bytes::Bytes;
 
 /// What a worker's connections share while one of them is served.
 #[derive(Debug)]
-pub(super) struct Desk {
+pub(super) struct Desk<E> {
+    pub(super) edge: E,
     pub(super) snapshots: Subscriber<RouteSnapshot>,
     pub(super) outbox: Outbox,
     pub(super) admission: Admission,
@@ -45,13 +45,13 @@ pub(super) struct Desk {
     pub(super) go_away: bool,
 }
 
-/// Whether a connection wants to go on at once.
+/// How far a connection has been served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum Served {
     /// It waits for an event, a reply or an admission.
-    Wait,
+    Wholly,
     /// Its share of the turn is used up.
-    More,
+    ForNow,
 }
 
 /// Where in the scratch a read has put what.
@@ -98,8 +98,8 @@ enum LargeFrame {
 
 /// See the module's documentation. This is what an idle connection costs.
 #[derive(Debug)]
-pub(super) struct Peer {
-    socket: TcpStream,
+pub(super) struct Peer<S> {
+    socket: S,
     address: SocketAddr,
     connection: Connection,
     known_brokers: KnownBrokers,
@@ -115,8 +115,8 @@ pub(super) struct Peer {
     large_frame: LargeFrame,
 }
 
-impl Peer {
-    pub(super) fn new(socket: TcpStream, address: SocketAddr, connection: Connection) -> Self {
+impl<S: Read + Write> Peer<S> {
+    pub(super) fn new(socket: S, address: SocketAddr, connection: Connection) -> Self {
         Self {
             socket,
             address,
@@ -133,12 +133,12 @@ impl Peer {
     }
 
     /// Both directions at once and for good: edges come only when something changes, so nothing is registered twice.
-    pub(super) fn register(&mut self, registry: &mio::Registry, token: Token) -> io::Result<()> {
-        registry.register(
-            &mut self.socket,
-            token,
-            Interest::READABLE | Interest::WRITABLE,
-        )
+    pub(super) fn register(
+        &mut self,
+        edge: &mut impl Edge<Socket = S>,
+        slot: u32,
+    ) -> io::Result<()> {
+        edge.register(&mut self.socket, slot)
     }
 
     pub(super) fn address(&self) -> SocketAddr {
@@ -163,11 +163,11 @@ impl Peer {
     }
 
     /// Remembers what the poll said; says whether there is anything to do about it.
-    pub(super) fn note(&mut self, event: &Event) -> bool {
-        self.readable |= event.is_readable() || event.is_read_closed();
-        self.read_closed |= event.is_read_closed();
-        self.writable |= event.is_writable();
-        self.hung_up |= event.is_error() || event.is_write_closed();
+    pub(super) fn note(&mut self, readiness: Readiness) -> bool {
+        self.readable |= readiness.readable || readiness.read_closed;
+        self.read_closed |= readiness.read_closed;
+        self.writable |= readiness.writable;
+        self.hung_up |= readiness.error || readiness.write_closed;
         self.readable || self.hung_up || !self.connection.output().is_empty()
     }
 
@@ -182,7 +182,11 @@ impl Peer {
     }
 
     /// Reads, executes and answers as much as it may in one turn.
-    pub(super) fn serve(&mut self, id: ConnectionId, desk: &mut Desk) -> Result<Next, CloseReason> {
+    pub(super) fn serve(
+        &mut self,
+        id: ConnectionId,
+        desk: &mut Desk<impl Edge>,
+    ) -> Result<Served, CloseReason> {
         let mut budget = READ_PER_TURN_MAX;
         let mut answered = 0;
         if self.connection.waits_for_commands() && self.connection.can_resume() {
@@ -194,7 +198,7 @@ impl Peer {
             while !self.connection.waits_for_commands() && self.connection.can_resume() {
                 // A peer that takes its answers as fast as they come must not keep the worker to itself.
                 if answered >= ANSWERED_PER_TURN_MAX {
-                    return Ok(Next::More);
+                    return Ok(Served::ForNow);
                 }
                 answered += self.execute(id, desk, None)?;
             }
@@ -203,7 +207,7 @@ impl Peer {
                 break;
             }
             if budget == 0 {
-                return Ok(Next::More);
+                return Ok(Served::ForNow);
             }
             budget = budget.saturating_sub(self.read(id, desk)?);
         }
@@ -211,13 +215,20 @@ impl Peer {
     }
 
     /// Offers the socket what it has not taken yet, and nothing else: the server is stopping.
-    pub(super) fn serve_output(&mut self, desk: &mut Desk) -> Result<Next, CloseReason> {
+    pub(super) fn serve_output(
+        &mut self,
+        desk: &mut Desk<impl Edge>,
+    ) -> Result<Served, CloseReason> {
         self.write(desk)?;
         Ok(self.after_writing())
     }
 
     /// Looks for the end of the connection when it has done what it could.
-    fn finish(&mut self, id: ConnectionId, desk: &mut Desk) -> Result<Next, CloseReason> {
+    fn finish(
+        &mut self,
+        id: ConnectionId,
+        desk: &mut Desk<impl Edge>,
+    ) -> Result<Served, CloseReason> {
         if self.connection.has_ended() {
             self.write(desk)?;
         }
@@ -237,17 +248,17 @@ impl Peer {
     }
 
     /// Whether there is more to write: a long answer is written in several turns.
-    fn after_writing(&self) -> Next {
+    fn after_writing(&self) -> Served {
         if self.writable && !self.connection.output().is_empty() {
-            Next::More
+            Served::ForNow
         } else {
-            Next::Wait
+            Served::Wholly
         }
     }
 
     /// One read. One snapshot answers all that it completes, loaded after the read: a peer that was told of a change, by
     /// whomever, and then asks, sees it.
-    fn read(&mut self, id: ConnectionId, desk: &mut Desk) -> Result<usize, CloseReason> {
+    fn read(&mut self, id: ConnectionId, desk: &mut Desk<impl Edge>) -> Result<usize, CloseReason> {
         let lent = self.connection.lend_input(&mut desk.scratch);
         let room = &mut desk.scratch[lent..];
         let room_len = room.len();
@@ -275,12 +286,13 @@ impl Peer {
     fn execute(
         &mut self,
         id: ConnectionId,
-        desk: &mut Desk,
+        desk: &mut Desk<impl Edge>,
         arrived: Option<Arrived>,
     ) -> Result<usize, CloseReason> {
         let clerk = Clerk {
             id,
             address: self.address,
+            edge: &mut desk.edge,
             snapshot: desk.snapshots.load(),
             now: desk.now,
             go_away: desk.go_away,
@@ -307,12 +319,12 @@ impl Peer {
     }
 
     /// After requests were executed: asks for admission, and writes their answers if they cannot wait for those of the other
-    /// connections ([`Worker::write_answers`](super::worker::Worker)): those before a violation, those behind kept ones, and
+    /// connections ([`Worker::write_answers`](super::turn::Worker)): those before a violation, those behind kept ones, and
     /// very many.
     fn settle(
         &mut self,
         id: ConnectionId,
-        desk: &mut Desk,
+        desk: &mut Desk<impl Edge>,
         executed: Result<(), Violation>,
     ) -> Result<(), CloseReason> {
         let at_once = executed.is_err()
@@ -325,7 +337,7 @@ impl Peer {
         Ok(())
     }
 
-    fn ask_admission(&mut self, id: ConnectionId, desk: &mut Desk) {
+    fn ask_admission(&mut self, id: ConnectionId, desk: &mut Desk<impl Edge>) {
         let Some(frame_len) = self.connection.large_unfinished_frame_len() else {
             self.release_admission(id, &mut desk.admission);
             return;
@@ -351,7 +363,7 @@ impl Peer {
     }
 
     /// Writes what was kept, then the fresh answers, in one piece unless the socket is full.
-    pub(super) fn write(&mut self, desk: &mut Desk) -> Result<(), CloseReason> {
+    pub(super) fn write(&mut self, desk: &mut Desk<impl Edge>) -> Result<(), CloseReason> {
         let Desk {
             answers,
             limits,
@@ -384,15 +396,15 @@ impl Peer {
     }
 
     /// Ends the connection so that the answers just written arrive: unread requests would turn the close into a reset.
-    pub(super) fn close_orderly(mut self, scratch: &mut [u8]) {
-        let shut = self.socket.shutdown(std::net::Shutdown::Write);
+    pub(super) fn close_orderly<E: Edge<Socket = S>>(mut self, scratch: &mut [u8]) {
+        let shut = E::shut(&mut self.socket);
         let drained = shut.and_then(|()| self.socket.read(scratch));
         tracing::trace!(peer = %self.address, ?drained, "closed");
     }
 }
 
 /// One write; clears `writable` when the socket is full.
-fn write_some(socket: &mut TcpStream, bytes: &[u8], writable: &mut bool) -> io::Result<usize> {
+fn write_some(socket: &mut impl Write, bytes: &[u8], writable: &mut bool) -> io::Result<usize> {
     match socket.write(bytes) {
         Ok(0) => Err(ErrorKind::WriteZero.into()),
         Ok(count) => Ok(count),
@@ -406,9 +418,10 @@ fn write_some(socket: &mut TcpStream, bytes: &[u8], writable: &mut bool) -> io::
 }
 
 /// Executes the requests of one connection against one snapshot.
-struct Clerk<'a> {
+struct Clerk<'a, E> {
     id: ConnectionId,
     address: SocketAddr,
+    edge: &'a mut E,
     snapshot: &'a RouteSnapshot,
     now: Timestamp,
     go_away: bool,
@@ -422,7 +435,7 @@ struct Clerk<'a> {
     shared: Option<Bytes>,
 }
 
-impl Handler for Clerk<'_> {
+impl<E: Edge> Handler for Clerk<'_, E> {
     fn look_ahead(&mut self, requests: &[RemotingCommand<'_>]) {
         self.routes = processor::look_ahead(requests, self.snapshot);
     }
@@ -453,6 +466,7 @@ impl Handler for Clerk<'_> {
                 .outbox
                 .submit(self.id, Work::Job(job), len, outstanding);
         }
+        self.edge.executes(self.id, request);
         let mut context = Context {
             snapshot: self.snapshot,
             route: self.routes.get_mut(place).and_then(Option::take),
@@ -484,6 +498,7 @@ mod tests {
 
     #[test]
     fn an_idle_connection_costs_at_most_three_hundred_bytes() {
-        assert!(size_of::<Peer>() <= 300, "{}", size_of::<Peer>());
+        let len = size_of::<Peer<mio::net::TcpStream>>();
+        assert!(len <= 300, "{len}");
     }
 }

@@ -7,7 +7,7 @@ use crate::{
 
 /// Lets some lines through in each interval and counts the others.
 #[derive(Debug, Default)]
-pub(super) struct LogLimit {
+pub(crate) struct LogLimit {
     interval_ends_at: Timestamp,
     logged: u32,
     suppressed: u64,
@@ -15,7 +15,7 @@ pub(super) struct LogLimit {
 
 impl LogLimit {
     /// Whether a line may be logged, and if so how many were suppressed before it.
-    pub(super) fn admit(&mut self, now: Timestamp) -> Option<u64> {
+    pub(crate) fn admit(&mut self, now: Timestamp) -> Option<u64> {
         if now >= self.interval_ends_at {
             self.interval_ends_at = now.after(PEER_LOG_INTERVAL);
             self.logged = 0;

@@ -1,11 +1,13 @@
-//! A worker's way to the writer: commands in the order in which they were asked for, none lost, none waited for.
+//! A worker's way to the writer and the helper: commands in the order in which they were asked for, and jobs; none lost, none
+//! waited for.
 //!
-//! Two queues can form, and both are bounded. Commands without a credit wait in `waiting`, one a connection, which meanwhile
-//! executes nothing. Commands that the writer's mailbox had no room for wait in `unsent`: those hold credits, or are the last
+//! Two queues can form, and both are bounded. Work without a credit waits in `waiting`, for either, one a connection, which
+//! meanwhile executes nothing. Commands that the writer's mailbox had no room for wait in `unsent`: those hold credits, or are the last
 //! words of a connection that carried brokers, which must never be lost (a broker would stay routed).
 
 use std::collections::VecDeque;
 
+use super::helper::Job;
 use crate::{
     connection::{
         Connection, Handled,
@@ -15,14 +17,13 @@ use crate::{
     limits::RETRY_INTERVAL,
     processor,
     registry::Command,
-    server::helper::Job,
     sync::{Full, Sender, Unparker},
     time::Timestamp,
 };
 
 /// See the module's documentation.
 #[derive(Debug)]
-pub(super) struct Outbox {
+pub struct Outbox {
     commands: Sender<Command, Unparker>,
     jobs: Sender<Job, Unparker>,
     /// Jobs were pushed and the helper is not woken for them yet.
@@ -53,12 +54,19 @@ struct Waiting {
 }
 
 impl Outbox {
-    pub(super) fn new(commands: Sender<Command, Unparker>, jobs: Sender<Job, Unparker>) -> Self {
+    /// An outbox with nothing out. The mailbox of the helper has room for a job for each of the `credits`, and that of the
+    /// worker's replies for a reply.
+    #[must_use]
+    pub fn new(
+        commands: Sender<Command, Unparker>,
+        jobs: Sender<Job, Unparker>,
+        credits: Credits,
+    ) -> Self {
         Self {
             commands,
             jobs,
             jobs_pushed: false,
-            credits: Credits::default(),
+            credits,
             waiting: VecDeque::new(),
             unsent: VecDeque::new(),
             pushed: false,
@@ -119,7 +127,7 @@ impl Outbox {
         &mut self.credits
     }
 
-    /// The connection whose command is the next to be sent once there is a credit.
+    /// The connection whose work is the next to be sent once there is a credit.
     pub(super) fn first_waiting(&self) -> Option<ConnectionId> {
         self.waiting.front().map(|waiting| waiting.connection)
     }
@@ -133,7 +141,7 @@ impl Outbox {
         })
     }
 
-    /// Sends the command of [`Self::first_waiting`] if there is a credit for it; its connection may then go on.
+    /// Sends the work of [`Self::first_waiting`] if there is a credit for it; its connection may then go on.
     pub(super) fn send_first_waiting(&mut self, connection: &mut Connection) -> bool {
         let credited = self.waiting.front().is_some_and(|front| {
             self.credits
@@ -146,7 +154,7 @@ impl Outbox {
         credited
     }
 
-    /// A connection is gone: its waiting command is not executed, and its commands that are out keep one credit each.
+    /// A connection is gone: its waiting request is not executed, and its commands that are out keep one credit each.
     pub(super) fn abandon(&mut self, connection: ConnectionId, outstanding: Outstanding) {
         self.waiting
             .retain(|waiting| waiting.connection != connection);
@@ -176,7 +184,7 @@ impl Outbox {
         self.retry_at
     }
 
-    /// Whether the writer owes and is owed nothing.
+    /// Whether nothing is out and nothing waits to go.
     pub(super) fn is_settled(&self) -> bool {
         self.credits.all_free() && self.waiting.is_empty() && self.unsent.is_empty()
     }
@@ -206,7 +214,7 @@ mod tests {
         let (_, unparker) = parker();
         let (sender, receiver) = mailbox(capacity, unparker);
         (
-            Outbox::new(sender, mailbox(capacity, parker().1).0),
+            Outbox::new(sender, mailbox(capacity, parker().1).0, Credits::default()),
             receiver,
         )
     }
