@@ -7,6 +7,7 @@ mod bodies;
 mod connection;
 mod files;
 mod messages;
+pub mod rig;
 
 /// A property and its name, which is that of its target and of its corpus.
 pub type Target = (&'static str, fn(&[u8]));

@@ -8,7 +8,7 @@ use std::{
 
 #[expect(unreachable_pub, reason = "it is the library of another package there")]
 #[path = "../../fuzz/src/lib.rs"]
-mod properties;
+pub(crate) mod properties;
 
 use properties::TARGETS;
 

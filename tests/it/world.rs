@@ -60,8 +60,16 @@ pub(crate) struct Ask {
     version: i32,
     flag: i32,
     opaque: i32,
+    header: Header,
     ext: Vec<(String, String)>,
     body: Vec<u8>,
+}
+
+/// How a header is written (spec 1.2, 1.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Header {
+    Json,
+    RocketMq,
 }
 
 /// The number of every request that is not given another.
@@ -73,6 +81,7 @@ pub(crate) fn ask(code: i32) -> Ask {
         version: 479,
         flag: 0,
         opaque: OPAQUE,
+        header: Header::Json,
         ext: Vec::new(),
         body: Vec::new(),
     }
@@ -122,18 +131,50 @@ impl Ask {
         [&length.to_be_bytes()[..], &frame].concat()
     }
 
+    /// Writes its header so, if it can be: the binary one has no empty values, for they are null.
+    pub(crate) fn header(mut self, header: Header) -> Self {
+        if self.ext.iter().all(|(_, value)| !value.is_empty()) {
+            self.header = header;
+        }
+        self
+    }
+
     /// The frame after its length word.
     pub(crate) fn frame(&self) -> Vec<u8> {
+        let (kind, header) = match self.header {
+            Header::Json => (0, self.json_header()),
+            Header::RocketMq => (1, self.binary_header()),
+        };
+        let header_len = u32::try_from(header.len()).expect("a short header");
+        let prefix = (kind << 24 | header_len).to_be_bytes();
+        [&prefix[..], &header, &self.body].concat()
+    }
+
+    fn json_header(&self) -> Vec<u8> {
         let ext: BTreeMap<_, _> = self.ext.iter().cloned().collect();
         let header = serde_json::json!({"code": self.code, "version": self.version, "flag": self.flag, "opaque": self.opaque, "language": "JAVA", "extFields": ext});
-        let header = header.to_string();
-        let mut frame = u32::try_from(header.len())
-            .expect("a short header")
-            .to_be_bytes()
-            .to_vec();
-        frame.extend_from_slice(header.as_bytes());
-        frame.extend_from_slice(&self.body);
-        frame
+        header.to_string().into_bytes()
+    }
+
+    fn binary_header(&self) -> Vec<u8> {
+        let short = |number: i32| i16::try_from(number).expect("a short number").to_be_bytes();
+        let length = |len: usize| i32::try_from(len).expect("a short text");
+        let mut ext = Vec::new();
+        for (key, value) in &self.ext {
+            ext.extend(short(length(key.len())));
+            ext.extend(key.as_bytes());
+            ext.extend(length(value.len()).to_be_bytes());
+            ext.extend(value.as_bytes());
+        }
+        let mut header = Vec::new();
+        header.extend(short(self.code));
+        header.push(0);
+        header.extend(short(self.version));
+        for number in [self.opaque, self.flag, 0, length(ext.len())] {
+            header.extend(number.to_be_bytes());
+        }
+        header.extend(ext);
+        header
     }
 }
 
@@ -494,7 +535,16 @@ pub(crate) fn read_reply(frame: &[u8]) -> Reply {
         |at: usize| u32::from_be_bytes(frame[at..at + 4].try_into().expect("four bytes")) as usize;
     assert_eq!(word(0), frame.len() - 4, "one whole frame");
     let header_len = word(4) & 0x00FF_FFFF;
-    let header = std::str::from_utf8(&frame[8..8 + header_len]).expect("a JSON header");
+    let header = &frame[8..8 + header_len];
+    let body = String::from_utf8(frame[8 + header_len..].to_vec()).expect("a text body");
+    match frame[4] {
+        0 => read_json(std::str::from_utf8(header).expect("a JSON header"), body),
+        1 => read_binary(header, body),
+        other => panic!("no serialize type: {other}"),
+    }
+}
+
+fn read_json(header: &str, body: String) -> Reply {
     let json: Value = serde_json::from_str(header).expect("a JSON header");
     assert_eq!((&json["flag"], &json["version"]), (&1.into(), &479.into()));
     let ext = json["extFields"].as_object().cloned().unwrap_or_default();
@@ -507,6 +557,46 @@ pub(crate) fn read_reply(frame: &[u8]) -> Reply {
             .map(|(name, value)| (name, value.as_str().expect("a text").to_string()))
             .collect(),
         header: header.to_string(),
-        body: String::from_utf8(frame[8 + header_len..].to_vec()).expect("a text body"),
+        body,
+    }
+}
+
+/// Reads a binary header, of which there is no text.
+fn read_binary(mut header: &[u8], body: String) -> Reply {
+    let mut take = |len: usize| {
+        let (bytes, rest) = header.split_at(len);
+        header = rest;
+        bytes
+    };
+    let number = |bytes: &[u8]| {
+        bytes
+            .iter()
+            .fold(0, |sum, byte| sum << 8 | i64::from(*byte))
+    };
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("a text");
+    let length = |bytes: &[u8]| usize::try_from(number(bytes)).expect("a short text");
+    let code = number(take(2));
+    take(1);
+    assert_eq!(number(take(2)), 479);
+    let opaque = number(take(4));
+    assert_eq!(number(take(4)), 1);
+    let remark_len = length(take(4));
+    let remark = text(take(remark_len));
+    let mut left = length(take(4));
+    let mut ext = BTreeMap::new();
+    while left > 0 {
+        let key_len = length(take(2));
+        let key = text(take(key_len));
+        let value_len = length(take(4));
+        ext.insert(key, text(take(value_len)));
+        left -= 6 + key_len + value_len;
+    }
+    Reply {
+        opaque,
+        code,
+        remark: (!remark.is_empty()).then_some(remark),
+        ext,
+        header: String::new(),
+        body,
     }
 }

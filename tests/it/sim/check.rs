@@ -224,6 +224,7 @@ fn rebuilt(world: &World, model: &Model) -> World {
             filter_servers: Some(group.filter_servers.get(addr).cloned().unwrap_or_default()),
             mappings: Vec::new(),
             form: Form::Json,
+            padding: 0,
             checksum: false,
             fault: None,
         };

@@ -1,89 +1,79 @@
-//! A server without sockets, threads or a clock, and the peers around it. It keeps the order of things that `src/server` keeps
-//! (replies before orders before writes; publish before reply), moves them by one step at a time, and holds whatever comes of
-//! it against the model, which takes each request at the moment at which the server does.
+//! The world around the server's own worker and helper: the network, the peers, the writer, the files and the clock. It moves them
+//! by one step at a time, and holds whatever comes of it against the model, which takes each request at the moment at which the
+//! server does.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    sync::Arc,
+    time::Duration,
+};
 
 use bytes::Bytes;
 use serde_json::{Value, json};
 use waypost::{
     connection::StreamLimits,
     ids::ConnectionId,
-    limits::FRAME_LEN_MAX,
-    protocol::command::{RemotingCommand, Response},
+    limits::{FRAME_LEN_MAX, LARGE_FRAME_LEN, RETRY_INTERVAL, STOP_FLUSH_TIMEOUT},
+    protocol::command::RemotingCommand,
     registry::{
         Command, Effect,
-        command::{PersistFile, PersistTicket, ReplyTo},
+        command::{PersistFile, PersistTicket},
+    },
+    sync::Full,
+    time::Timestamp,
+    worker::{
+        Event, Next,
+        message::{Order, Reply},
     },
 };
 
 use super::{
     check::Checks,
     model::{Model, Notice},
-    office::{Letter, Meaning, Office, Sent},
-    peer::{Peer, Served},
+    office::{Office, Sent},
+    peer::Peer,
     request::Request,
-    script::{SLOTS, Script, Step},
+    script::{Ending, Room, SLOTS, Script, Step},
     settings::Settings,
 };
-use crate::world::World;
+use crate::{
+    corpus::properties::rig::{Rig, Sizes, Socket},
+    world::{Header, World},
+};
 
 /// What went wrong, as a sentence.
 pub(super) type Verdict<T = ()> = Result<T, String>;
 
-/// Turns within which everything that is under way has arrived.
-const SETTLING_TURNS: usize = 300;
-/// Room to read into; a piece of a frame of up to a quarter of it is lent.
-const SCRATCH_LEN: usize = 64 * 1024;
-/// More than any script's answers.
+/// Rounds within which everything that is under way has arrived.
+const SETTLING_ROUNDS: usize = 2000;
+/// More than any script's commands, jobs and bytes.
 const ALL: usize = 1 << 30;
+/// Bytes that unfinished large frames may hold: one at a time in the lane of the usual ones.
+const UNFINISHED_LEN_MAX: usize = 4 * LARGE_FRAME_LEN;
+/// Commands that the writer executes while it is kept from its work.
+const FEW: usize = 2;
 
 /// See the module's documentation.
 #[derive(Debug)]
 pub(super) struct Machine {
     office: Office,
-    peers: Peers,
-    replies: VecDeque<(ReplyTo, Option<Response>)>,
-    orders: VecDeque<ConnectionId>,
+    rig: Rig,
+    /// Who is connected, and who has gone in a way that the server has yet to find out.
+    peers: [Option<Peer>; SLOTS],
+    gone: Vec<Peer>,
+    /// Orders and commands that have found no room yet.
+    orders: VecDeque<Order<Socket>>,
+    commands: VecDeque<Command>,
+    /// Orders to close that have found no room yet, and those that have.
     closes: VecDeque<ConnectionId>,
+    ordered: BTreeSet<ConnectionId>,
     persists: VecDeque<PersistTicket>,
     /// Connections whose end the writer knows of.
     dead: BTreeSet<ConnectionId>,
-    limits: StreamLimits,
-    socket_room: usize,
-    scratch: Box<[u8]>,
+    goodbye_is_ordered: bool,
+    room: Room,
+    ending: Ending,
     checks: Checks,
-}
-
-/// Connections by slot; each tenant of a slot has a generation of its own.
-#[derive(Debug, Default)]
-struct Peers {
-    open: [Option<Peer>; SLOTS],
-    generations: [u32; SLOTS],
-}
-
-impl Peers {
-    fn id(&self, slot: usize) -> ConnectionId {
-        ConnectionId {
-            worker: 0,
-            slot: u32::try_from(slot).expect("a small number"),
-            generation: self.generations[slot],
-        }
-    }
-
-    fn get_mut(&mut self, id: ConnectionId) -> Option<&mut Peer> {
-        let slot = slot_of(id);
-        let is_tenant = self.generations[slot] == id.generation;
-        self.open[slot].as_mut().filter(|_| is_tenant)
-    }
-
-    fn iter_mut(&mut self) -> impl Iterator<Item = &mut Peer> {
-        self.open.iter_mut().flatten()
-    }
-}
-
-fn slot_of(id: ConnectionId) -> usize {
-    usize::try_from(id.slot).expect("a small number")
 }
 
 impl Machine {
@@ -93,157 +83,219 @@ impl Machine {
         let world = World::with(&lines.collect::<String>());
         let settings = Settings::started_with(&script.start);
         let model = Model::new(settings, world.now.as_millis());
-        Self {
-            office: Office::new(world, model, script.mailbox_room),
-            peers: Peers::default(),
-            replies: VecDeque::new(),
-            orders: VecDeque::new(),
-            closes: VecDeque::new(),
-            persists: VecDeque::new(),
-            dead: BTreeSet::new(),
+        let room = script.room;
+        let sizes = Sizes {
+            credits: room.credits,
+            commands: room.commands,
+            orders: room.orders,
             limits: StreamLimits {
                 frame_len_max: FRAME_LEN_MAX,
-                high_water: script.high_water,
-                low_water: script.high_water / 2,
+                high_water: room.high_water,
+                low_water: room.high_water / 2,
             },
-            socket_room: script.socket_room,
-            scratch: vec![0; SCRATCH_LEN].into_boxed_slice(),
+            unfinished_len_max: UNFINISHED_LEN_MAX,
+        };
+        Self {
+            rig: Rig::new(Arc::clone(&world.snapshot), sizes),
+            office: Office::new(world, model),
+            peers: Default::default(),
+            gone: Vec::new(),
+            orders: VecDeque::new(),
+            commands: VecDeque::new(),
+            closes: VecDeque::new(),
+            ordered: BTreeSet::new(),
+            persists: VecDeque::new(),
+            dead: BTreeSet::new(),
+            goodbye_is_ordered: false,
+            room,
+            ending: script.ending,
             checks: Checks::new(),
         }
     }
 
+    fn now(&self) -> Timestamp {
+        self.office.world.now
+    }
+
+    fn idle_timeout(&self) -> Duration {
+        self.office.world.snapshot.settings().channel_max_idle
+    }
+
     /// Does one step and looks at what came of it.
     pub(super) fn step(&mut self, step: &Step) -> Verdict {
+        let now = self.now();
         match step {
             Step::Send {
                 slot,
                 request,
                 oneway,
-            } => self.send(*slot, request, *oneway),
-            Step::Deliver { slot, bytes } => {
-                if let Some(peer) = &mut self.peers.open[*slot] {
-                    peer.deliver(*bytes);
+                header,
+            } => self.send(*slot, request, *oneway, *header),
+            Step::Rubbish { slot } => {
+                if let Some(peer) = self.peers[*slot].as_mut().filter(|peer| peer.is_lawful()) {
+                    peer.send_rubbish();
                 }
-                self.serve(*slot)?;
+            }
+            Step::Deliver { slot, bytes } => {
+                if let Some(peer) = &mut self.peers[*slot] {
+                    peer.deliver(*bytes, now);
+                }
             }
             Step::Read { slot, bytes } => {
-                if let Some(peer) = &mut self.peers.open[*slot] {
-                    peer.room += bytes;
+                if let Some(peer) = &mut self.peers[*slot] {
+                    peer.line.make_room(*bytes);
                 }
-                self.serve(*slot)?;
             }
             Step::Work => self.work()?,
-            Step::Write {
-                commands,
-                orders_fit,
-            } => self.write(*commands, *orders_fit)?,
+            Step::Stall { slot, millis } => self.stall(*slot, *millis)?,
+            Step::Help { jobs } => _ = self.help(*jobs)?,
+            Step::Write { commands } => _ = self.write(*commands)?,
             Step::Persist { succeeds } => self.persist(*succeeds),
-            Step::Break { slot } => self.close(*slot),
+            Step::Break { slot } => self.shatter(*slot),
             Step::Finish { slot } => {
-                if let Some(peer) = &mut self.peers.open[*slot] {
-                    peer.finishes = true;
+                if let Some(peer) = &mut self.peers[*slot] {
+                    peer.finish(now);
                 }
             }
-            Step::Hog { left } => self.office.hog(*left),
             Step::Pass { millis } => self.pass(*millis)?,
-            Step::Goodbye => self.say_goodbye(),
+            Step::Goodbye => {
+                self.commands.push_back(Command::Drain);
+                self.orders.push_back(Order::GoAway);
+            }
             Step::Settle => self.settle()?,
         }
+        self.hand_over();
         self.look_at_bindings()
     }
 
     /// A peer writes a request, unless it has said that it sends no more.
-    fn send(&mut self, slot: usize, request: &Request, oneway: bool) {
-        let world = &self.office.world;
-        let idle = world.snapshot.settings().channel_max_idle;
-        let open = &mut self.peers.open[slot];
-        let peer = open.get_or_insert_with(|| Peer::new(idle, world.now, self.socket_room));
-        if peer.finishes {
+    fn send(&mut self, slot: usize, request: &Request, oneway: bool, header: Header) {
+        let now = self.now();
+        let peer = match &mut self.peers[slot] {
+            Some(peer) => peer,
+            vacant => {
+                let (peer, socket) = Peer::new(self.room.socket, now);
+                let address = ([127, 0, 0, 1], 1).into();
+                self.orders.push_back(Order::Serve(socket, address));
+                vacant.insert(peer)
+            }
+        };
+        if !peer.is_lawful() {
             return;
         }
         let ticket = self.office.sent.len();
         let opaque = i32::try_from(ticket).expect("a script is short");
-        let ask = request.ask().opaque(opaque);
+        let mut ask = request.ask().opaque(opaque).header(header);
         if oneway {
-            peer.pipe.extend(ask.oneway().wire());
-        } else {
-            peer.pipe.extend(ask.wire());
-            peer.awaits.push_back(ticket);
+            ask = ask.oneway();
         }
+        peer.send(ticket, &ask.wire(), oneway);
         self.office.sent.push(Sent {
             request: request.clone(),
             oneway,
+            line: peer.line.clone(),
+            executed: false,
         });
     }
 
-    /// A worker's turn: replies, then orders, then what their connections can do with them.
-    fn work(&mut self) -> Verdict {
-        while let Some((to, answer)) = self.replies.pop_front() {
-            let credits = &mut self.office.credits;
-            match self.peers.get_mut(to.connection) {
-                Some(peer) => {
-                    let answer = answer.filter(|_| !to.oneway);
-                    let answer = answer.as_ref().map(|response| (to.head, response));
-                    peer.connection.handle_reply(credits, answer);
-                }
-                None => credits.give_back_late(),
-            }
-        }
-        while let Some(id) = self.orders.pop_front() {
-            if self.peers.get_mut(id).is_some() {
-                self.close(slot_of(id));
-            }
-        }
-        while let Some(id) = self.office.first_waiting() {
-            let peer = self.peers.get_mut(id);
-            let peer = peer.expect("who closes takes its waiting command along");
-            let Some(marks) = self.office.send_first_waiting(&mut peer.connection) else {
+    /// What has found no room is tried again, as the acceptor, the persister and a stop do.
+    fn hand_over(&mut self) {
+        while let Some(command) = self.commands.pop_front() {
+            if let Err(Full(command)) = self.rig.command(command) {
+                self.commands.push_front(command);
                 break;
+            }
+        }
+        while let Some(order) = self.orders.pop_front() {
+            let says_goodbye = matches!(order, Order::GoAway);
+            if let Err(Full(order)) = self.rig.order(order) {
+                self.orders.push_front(order);
+                break;
+            }
+            self.goodbye_is_ordered |= says_goodbye;
+        }
+    }
+
+    /// A turn of the worker.
+    fn work(&mut self) -> Verdict {
+        let events = self.rig.poll();
+        self.turn(self.now(), events)
+    }
+
+    fn turn(&mut self, asked_at: Timestamp, events: Vec<Event>) -> Verdict {
+        if events.contains(&Event::Mail) {
+            self.office.model.says_goodbye |= self.goodbye_is_ordered;
+        }
+        for executed in self.rig.turn(asked_at, self.now(), events) {
+            self.office.executed(&executed)?;
+        }
+        self.look_at_peers(asked_at)
+    }
+
+    /// The process is stopped between a poll and the look at the clock behind it.
+    fn stall(&mut self, slot: usize, millis: u64) -> Verdict {
+        let asked_at = self.now();
+        let events = self.rig.poll();
+        let end = asked_at.after(Duration::from_millis(millis));
+        while let Some(at) = self.scan_due(end) {
+            self.office.world.now = self.now().max(at);
+            self.write(0)?;
+        }
+        self.office.world.now = end;
+        if let Some(peer) = &mut self.peers[slot] {
+            peer.deliver(ALL, end);
+        }
+        self.turn(asked_at, events)
+    }
+
+    /// Reads what peers have got, and sees off those whose connection is closed.
+    fn look_at_peers(&mut self, asked_at: Timestamp) -> Verdict {
+        let idle = self.idle_timeout();
+        let everyone = self.peers.iter().flatten().chain(&self.gone);
+        let senders = everyone.filter(|peer| peer.is_in_a_large_frame()).count();
+        for peer in self.peers.iter_mut().flatten().chain(&mut self.gone) {
+            peer.look(&mut self.office)?;
+            let is_ordered = |id| self.ordered.contains(&id);
+            if peer.line.is_closed()
+                && !peer.line.id().is_some_and(is_ordered)
+                && !peer.is_to_be_closed(&self.office, asked_at, idle, senders > 1)
+            {
+                return Err(format!("a lawful peer is cut off: {peer:?}"));
+            }
+        }
+        for slot in &mut self.peers {
+            slot.take_if(|peer| peer.line.is_closed());
+        }
+        self.gone.retain(|peer| !peer.line.is_closed());
+        Ok(())
+    }
+
+    fn help(&mut self, jobs: usize) -> Verdict<bool> {
+        for done in 0..jobs {
+            let Some(job) = self.rig.help(self.now()) else {
+                return Ok(done > 0);
             };
-            peer.carries_brokers |= marks;
+            self.office.helped(&job)?;
         }
-        for slot in 0..SLOTS {
-            self.serve(slot)?;
-        }
-        self.office.flush();
-        Ok(())
+        Ok(jobs > 0)
     }
 
-    fn serve(&mut self, slot: usize) -> Verdict {
-        let id = self.peers.id(slot);
-        let Some(peer) = &mut self.peers.open[slot] else {
-            return Ok(());
-        };
-        let served = peer.serve(id, &mut self.office, &self.limits, &mut self.scratch)?;
-        if served == Served::Ended {
-            self.close(slot);
-        }
-        Ok(())
-    }
-
-    fn close(&mut self, slot: usize) {
-        let id = self.peers.id(slot);
-        let Some(mut peer) = self.peers.open[slot].take() else {
-            return;
-        };
-        self.peers.generations[slot] += 1;
-        self.office.abandon(id, *peer.connection.outstanding_mut());
-        if peer.carries_brokers {
-            self.office.push_closed(id);
+    fn shatter(&mut self, slot: usize) {
+        if let Some(mut peer) = self.peers[slot].take() {
+            peer.shatter();
+            self.gone.push(peer);
         }
     }
 
-    /// A writer's turn: commands, silence, publication, and only then what comes of them.
-    fn write(&mut self, commands: usize, orders_fit: bool) -> Verdict {
+    /// A writer's turn: commands, silence, publication, and only then what comes of them. Says whether there was anything.
+    fn write(&mut self, commands: usize) -> Verdict<bool> {
         let mut touched = false;
         for _ in 0..commands {
-            let Some(meaning) = self.office.apply_next() else {
+            let Some(command) = self.rig.next_command() else {
                 break;
             };
             touched = true;
-            if let Meaning::Closed(id) = meaning {
-                self.dead.insert(id);
-            }
+            self.dead.extend(self.office.apply(command)?);
         }
         let world = &mut self.office.world;
         let now = world.now;
@@ -253,16 +305,20 @@ impl Machine {
             to_close = self.office.model.scan(now.as_millis());
             touched = true;
         }
+        let before = self.office.world.publications;
         let effects = self.office.world.end_batch();
+        if self.office.world.publications > before {
+            self.rig.publish(Arc::clone(&self.office.world.snapshot));
+        }
         self.office.end_batch();
         self.carry_out(effects, &to_close)?;
-        self.send_closes(orders_fit);
-        if !touched {
-            return Ok(());
+        touched |= self.send_closes();
+        if touched {
+            self.look_at_the_deadline()?;
+            let Office { world, model, .. } = &mut self.office;
+            self.checks.compare(world, model)?;
         }
-        self.look_at_the_deadline()?;
-        let Office { world, model, .. } = &mut self.office;
-        self.checks.compare(world, model)
+        Ok(touched)
     }
 
     fn carry_out(&mut self, effects: Vec<Effect>, to_close: &BTreeSet<ConnectionId>) -> Verdict {
@@ -270,7 +326,7 @@ impl Machine {
         let mut notices = Vec::new();
         for effect in effects {
             match effect {
-                Effect::Reply(to, answer) => self.replies.push_back((to, answer)),
+                Effect::Reply(to, answer) => self.rig.reply(Reply::Executed { to, answer }),
                 Effect::Close(id) => {
                     closed.insert(id);
                     self.closes.push_back(id);
@@ -319,19 +375,22 @@ impl Machine {
         Ok(())
     }
 
-    /// Orders to close for which the worker has no room wait, unless a broker has come over the connection meanwhile.
-    fn send_closes(&mut self, orders_fit: bool) {
-        for _ in 0..self.closes.len() {
+    /// Orders to close for which the worker has no room wait, unless a broker has come over the connection meanwhile. Says whether
+    /// any has gone.
+    fn send_closes(&mut self) -> bool {
+        let waiting = self.closes.len();
+        for _ in 0..waiting {
             let id = self.closes.pop_front().expect("it was counted");
             if self.office.world.registry.carries_brokers(id) {
                 continue;
             }
-            if orders_fit {
-                self.orders.push_back(id);
+            if self.rig.order(Order::Close(id)).is_ok() {
+                self.ordered.insert(id);
             } else {
                 self.closes.push_back(id);
             }
         }
+        self.closes.len() < waiting
     }
 
     fn persist(&mut self, succeeds: bool) {
@@ -343,89 +402,124 @@ impl Machine {
         } else {
             Err("no space left".to_string())
         };
-        self.office.mailbox.push_back(Letter {
-            command: Command::Persisted(ticket, result),
-            meaning: Meaning::Written(ticket.file, succeeds),
-        });
+        self.commands.push_back(Command::Persisted(ticket, result));
     }
 
-    /// Lets time pass, with every deadline on the way met.
+    /// When the writer looks for silent brokers, if that is by `end`.
+    fn scan_due(&self, end: Timestamp) -> Option<Timestamp> {
+        let due = self.office.world.registry.poll_timeout();
+        due.filter(|at| *at <= end)
+    }
+
+    /// When the worker wants its next turn, if that is by `end`.
+    fn turn_due(&self, end: Timestamp) -> Option<Timestamp> {
+        match self.rig.next() {
+            Next::Turn => Some(self.now()),
+            Next::Wait(deadline) => deadline.filter(|at| *at <= end),
+            Next::End => None,
+        }
+    }
+
+    /// Lets time pass, with every deadline on the way met. The writer gets little done meanwhile.
     fn pass(&mut self, millis: u64) -> Verdict {
-        let end = self
-            .office
-            .world
-            .now
-            .after(std::time::Duration::from_millis(millis));
+        let end = self.now().after(Duration::from_millis(millis));
         loop {
-            let scan = self.office.world.registry.poll_timeout();
-            let idle = self
-                .peers
-                .iter_mut()
-                .map(|peer| peer.connection.poll_timeout());
-            let Some(at) = idle.chain(scan).min().filter(|at| *at <= end) else {
+            let (scan, turn) = (self.scan_due(end), self.turn_due(end));
+            let Some(at) = scan.into_iter().chain(turn).min() else {
                 break;
             };
-            let now = self.office.world.now.max(at);
-            self.office.world.now = now;
-            if scan.is_some_and(|at| at <= now) {
-                self.write(0, true)?;
-            }
-            for slot in 0..SLOTS {
-                let peer = self.peers.open[slot].as_ref();
-                if peer.is_some_and(|peer| peer.connection.poll_timeout() <= now) {
-                    self.close(slot);
-                }
+            self.office.world.now = self.now().max(at);
+            let commands = if turn == Some(at) { FEW } else { 0 };
+            self.write(commands)?;
+            if turn == Some(at) {
+                self.work()?;
             }
         }
         self.office.world.now = end;
         Ok(())
     }
 
-    fn say_goodbye(&mut self) {
-        self.office.world.go_away = true;
-        self.office.model.says_goodbye = true;
-        self.office.mailbox.push_back(Letter {
-            command: Command::Drain,
-            meaning: Meaning::Drain,
-        });
-    }
-
-    /// Lets everything arrive that is under way.
+    /// Lets everything arrive that is under way. The worker gets a turn only when a poll would return.
     fn settle(&mut self) -> Verdict {
-        self.office.give_back_the_hogs();
-        for _ in 0..SETTLING_TURNS {
-            for peer in self.peers.iter_mut() {
-                peer.deliver(ALL);
-                peer.room = ALL;
+        for _ in 0..SETTLING_ROUNDS {
+            let moved = self.round()?;
+            if !moved && self.is_idle() && self.rig.is_settled() {
+                let peers = self.peers.iter().flatten();
+                peers.for_each(|peer| peer.line.set_room(self.room.socket));
+                return self.look_at_the_calm();
             }
-            self.work()?;
-            while !self.persists.is_empty() {
-                self.persist(true);
+            if !moved {
+                // What has found no room is tried again after a while.
+                let millis = u64::try_from(RETRY_INTERVAL.as_millis()).expect("a small number");
+                self.pass(millis)?;
             }
-            self.write(ALL, true)?;
-            if self.is_idle() {
-                self.peers
-                    .iter_mut()
-                    .for_each(|peer| peer.room = self.socket_room);
-                let credits = &self.office.credits;
-                return if credits.all_free() {
-                    Ok(())
-                } else {
-                    Err("credits are lost".into())
-                };
-            }
+        }
+        if self.is_idle() {
+            return Err("credits are lost".into());
         }
         Err("requests stay without an answer".into())
     }
 
-    fn is_idle(&mut self) -> bool {
-        let inner = self.replies.is_empty() && self.orders.is_empty() && self.closes.is_empty();
-        let idle = inner && self.persists.is_empty() && self.office.is_idle();
-        idle && self.peers.iter_mut().all(|peer| peer.is_idle())
+    /// Everybody does what there is to do, once. Says whether anybody had.
+    fn round(&mut self) -> Verdict<bool> {
+        let now = self.now();
+        for peer in self.peers.iter_mut().flatten() {
+            peer.deliver(ALL, now);
+            peer.line.make_room(ALL);
+        }
+        self.hand_over();
+        let mut moved = self.rig.is_awake(now);
+        if moved {
+            self.work()?;
+        }
+        if self.rig.next() == Next::End {
+            return Ok(moved);
+        }
+        moved |= self.help(ALL)?;
+        moved |= !self.persists.is_empty();
+        while !self.persists.is_empty() {
+            self.persist(true);
+        }
+        self.hand_over();
+        Ok(moved | self.write(ALL)?)
+    }
+
+    fn is_idle(&self) -> bool {
+        let nothing_waits = self.orders.is_empty() && self.commands.is_empty();
+        let nobody_leaves = self.closes.is_empty() && self.gone.is_empty();
+        let mut peers = self.peers.iter().flatten();
+        nothing_waits && nobody_leaves && peers.all(|peer| peer.is_idle(&self.office))
+    }
+
+    /// What holds when nothing is under way.
+    fn look_at_the_calm(&mut self) -> Verdict {
+        let (now, idle) = (self.now(), self.idle_timeout());
+        let mut peers = self.peers.iter().flatten();
+        if let Some(peer) = peers.find(|peer| peer.outlives(now, idle)) {
+            return Err(format!("a connection outlives its time: {peer:?}"));
+        }
+        self.office.look_at_bindings()?;
+        let model = &self.office.model;
+        let open: BTreeSet<_> = self.open().collect();
+        let lived_by = model.live.values().flat_map(|live| live.connections());
+        let closed = lived_by.into_iter().find(|id| !open.contains(id));
+        match closed.filter(|_| !model.draining) {
+            Some(id) => Err(format!("nobody has told the writer of the end of {id:?}")),
+            None => Ok(()),
+        }
+    }
+
+    /// The connections of those who are connected, as far as the worker has them.
+    fn open(&self) -> impl Iterator<Item = ConnectionId> {
+        let peers = self.peers.iter().flatten();
+        peers.filter_map(|peer| peer.line.id())
     }
 
     /// After the last step: all arrives, a rebuilt server says the same, and when everyone has left nothing is left of them.
     pub(super) fn finish(&mut self) -> Verdict {
+        if self.ending == Ending::Stop {
+            return self.stop();
+        }
         self.settle()?;
         let Office { world, model, .. } = &mut self.office;
         self.checks.compare_lists(world, model)?;
@@ -434,9 +528,7 @@ impl Machine {
         if model.draining {
             return Ok(()); // a server that stops misses nobody
         }
-        for slot in 0..SLOTS {
-            self.close(slot);
-        }
+        (0..SLOTS).for_each(|slot| self.shatter(slot));
         self.settle()?;
         let registry = &self.office.world.registry;
         let left = (self.office.world.snapshot.counts(), format!("{registry:?}"));
@@ -449,6 +541,41 @@ impl Machine {
             return Err(format!(
                 "when everyone has left, something is left: {left:?}"
             ));
+        }
+        Ok(())
+    }
+
+    /// An orderly stop in the middle of everything: what is out is answered, nobody is waited for too long, and nobody's brokers
+    /// leave.
+    fn stop(&mut self) -> Verdict {
+        self.commands.push_back(Command::Drain);
+        self.orders.push_back(Order::Stop);
+        let mut stops_by = None;
+        while self.rig.next() != Next::End {
+            let moved = self.round()?;
+            if stops_by.is_none() && self.orders.is_empty() && !self.rig.is_awake(self.now()) {
+                stops_by = Some(self.now().after(STOP_FLUSH_TIMEOUT));
+            }
+            if !moved && self.rig.next() != Next::End {
+                self.pass(1)?;
+            }
+            if stops_by.is_some_and(|by| by < self.now()) {
+                return Err("the stop waits for too long".into());
+            }
+        }
+        let mut peers = self.peers.iter().flatten();
+        if let Some(ticket) = peers.find_map(|peer| peer.unread(&self.office)) {
+            let request = &self.office.sent[ticket].request;
+            return Err(format!("{request:?} is done and not answered"));
+        }
+        self.write(ALL)?;
+        self.rig.close_all();
+        if let Some(command) = self.rig.next_command() {
+            return Err(format!("the stop itself comes to {command:?}"));
+        }
+        let mut everyone = self.peers.iter().flatten().chain(&self.gone);
+        if everyone.any(|peer| !peer.line.is_closed()) {
+            return Err("the stop leaves a connection open".into());
         }
         Ok(())
     }
@@ -481,8 +608,7 @@ impl Machine {
             dead, None,
             "the model itself binds a broker to what is closed"
         );
-        let open = (0..SLOTS).map(|slot| self.peers.id(slot));
-        for id in open.chain(self.dead.iter().copied()) {
+        for id in self.open().chain(self.dead.iter().copied()) {
             let carries = world.registry.carries_brokers(id);
             if carries != lived_by.contains(&id) {
                 return Err(format!("that {id:?} carries brokers is {carries}"));

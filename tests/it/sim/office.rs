@@ -1,17 +1,15 @@
-//! What a worker and the writer do with a request, in the real server and in the model at the same moment. The worker's two
-//! queues towards the writer are kept as `src/server/outbox.rs` keeps them.
+//! What each request comes to in the model, at the moment at which the server executes it.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use waypost::{
-    connection::{
-        Connection, Handled,
-        credit::{Credits, Outstanding},
-    },
     ids::ConnectionId,
-    processor::{self, Outcome},
     protocol::command::RemotingCommand,
-    registry::{Command, command::PersistFile, query::Route},
+    registry::{
+        Command,
+        command::{PersistFile, ReplyTo},
+    },
+    worker::helper::Job,
 };
 
 use super::{
@@ -21,7 +19,10 @@ use super::{
     request::{Fault, Registration, Request},
     stored::{KvChange, Ticket},
 };
-use crate::world::World;
+use crate::{
+    corpus::properties::rig::{Executed, Far},
+    world::World,
+};
 
 /// From this version on a server that says goodbye answers nothing else (spec 1.8).
 const GO_AWAY_ABOVE: i32 = 475;
@@ -31,23 +32,28 @@ const GO_AWAY_ABOVE: i32 = 475;
 pub(super) struct Sent {
     pub(super) request: Request,
     pub(super) oneway: bool,
+    /// What it was sent over.
+    pub(super) line: Far,
+    /// The worker or the helper has executed it.
+    pub(super) executed: bool,
+}
+
+/// Who executes a request and under which circumstances.
+#[derive(Debug, Clone, Copy)]
+struct Circumstances {
+    from: ConnectionId,
+    version: i32,
+    goes_away: bool,
 }
 
 /// What a command on its way to the writer is to the model.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Meaning {
+#[derive(Debug, Clone)]
+enum Meaning {
     Request(ConnectionId, Ticket),
-    Binding(ConnectionId, Option<Binding>),
+    Binding(ConnectionId, Ticket),
     Closed(ConnectionId),
     Written(PersistFile, bool),
     Drain,
-}
-
-/// A command on its way to the writer.
-#[derive(Debug)]
-pub(super) struct Letter {
-    pub(super) command: Command,
-    pub(super) meaning: Meaning,
 }
 
 /// See the module's documentation.
@@ -58,29 +64,18 @@ pub(super) struct Office {
     pub(super) sent: Vec<Sent>,
     /// What requests that are done must be answered with, until their peers have read it.
     pub(super) answers: BTreeMap<Ticket, Answer>,
-    pub(super) mailbox: VecDeque<Letter>,
-    pub(super) credits: Credits,
-    mailbox_room: usize,
-    unsent: VecDeque<Letter>,
-    waiting: VecDeque<(ConnectionId, Letter, usize)>,
-    hog: Outstanding,
-    wrong: Option<String>,
+    /// Bindings that were asked for and the writer has not made.
+    bindings: BTreeMap<Ticket, Binding>,
 }
 
 impl Office {
-    pub(super) fn new(world: World, model: Model, mailbox_room: usize) -> Self {
+    pub(super) fn new(world: World, model: Model) -> Self {
         Self {
             world,
             model,
             sent: Vec::new(),
             answers: BTreeMap::new(),
-            mailbox: VecDeque::new(),
-            credits: Credits::default(),
-            mailbox_room,
-            unsent: VecDeque::new(),
-            waiting: VecDeque::new(),
-            hog: Outstanding::default(),
-            wrong: None,
+            bindings: BTreeMap::new(),
         }
     }
 
@@ -88,53 +83,52 @@ impl Office {
         self.world.now.as_millis()
     }
 
-    /// What a request of a connection comes to on its worker.
-    pub(super) fn execute(
-        &mut self,
-        from: ConnectionId,
-        request: &RemotingCommand<'_>,
-        route: Option<Route<'_>>,
-        out: &mut Vec<u8>,
-        outstanding: &mut Outstanding,
-        carries_brokers: &mut bool,
-    ) -> Handled {
-        let ticket = usize::try_from(request.opaque).expect("tickets are counted from 0");
-        let outcome = self.world.execute(from, request, route, out);
-        let (answer, binding) = self.answer_of_worker(from, ticket, request.version);
-        let oneway = self.sent[ticket].oneway;
-        let as_expected = match &outcome {
-            Outcome::Answered => answer.is_some() && binding.is_none() && !oneway,
-            Outcome::Silent => answer.is_some() && binding.is_none() && oneway,
-            Outcome::AnsweredAndSubmit(_) => answer.is_some(),
-            Outcome::Submit(_) => answer.is_none(),
+    /// The worker has executed a request itself.
+    pub(super) fn executed(&mut self, executed: &Executed) -> Verdict {
+        let circumstances = Circumstances {
+            from: executed.connection,
+            version: executed.version,
+            goes_away: self.model.says_goodbye,
         };
-        if !as_expected {
-            let request = &self.sent[ticket].request;
-            self.wrong = Some(format!(
-                "{request:?} came to {outcome:?}, where {answer:?} and {binding:?} were expected"
+        self.execute(ticket(executed.opaque), circumstances)
+    }
+
+    /// The helper has executed a request.
+    pub(super) fn helped(&mut self, job: &Job) -> Verdict {
+        let request = RemotingCommand::decode(&job.frame).expect("a frame of ours");
+        let circumstances = Circumstances {
+            from: job.connection,
+            version: request.version,
+            goes_away: job.go_away,
+        };
+        self.execute(ticket(request.opaque), circumstances)
+    }
+
+    fn execute(&mut self, ticket: Ticket, circumstances: Circumstances) -> Verdict {
+        let Sent {
+            request,
+            line,
+            executed,
+            ..
+        } = &mut self.sent[ticket];
+        if line.id() != Some(circumstances.from) {
+            return Err(format!(
+                "{request:?} of {:?} is executed for {:?}",
+                line.id(),
+                circumstances.from
             ));
         }
+        if std::mem::replace(executed, true) {
+            return Err(format!("{request:?} is executed twice"));
+        }
+        let (answer, binding) = self.answer_of_worker(ticket, circumstances);
         if let Some(answer) = answer {
             self.expect(ticket, answer);
         }
-        let (Outcome::Submit(command) | Outcome::AnsweredAndSubmit(command)) = outcome else {
-            return Handled::Done;
-        };
-        let meaning = if matches!(command, Command::BindHeartbeat(..)) {
-            Meaning::Binding(from, binding)
-        } else {
-            Meaning::Request(from, ticket)
-        };
-        let marks = processor::marks_connection(&command);
-        let len = request.body.len() + command.held_len();
-        let handled = self.submit(from, Letter { command, meaning }, len, outstanding);
-        *carries_brokers |= marks && handled == Handled::Submitted;
-        handled
-    }
-
-    /// What has gone wrong inside a connection's callback.
-    pub(super) fn verdict(&mut self) -> Verdict {
-        self.wrong.take().map_or(Ok(()), Err)
+        if let Some(binding) = binding {
+            self.bindings.insert(ticket, binding);
+        }
+        Ok(())
     }
 
     fn expect(&mut self, ticket: Ticket, answer: Answer) {
@@ -143,14 +137,17 @@ impl Office {
         }
     }
 
-    /// What the worker answers by itself; `None`: the writer does.
+    /// What is answered from a snapshot; `None`: the writer answers.
     fn answer_of_worker(
         &mut self,
-        from: ConnectionId,
         ticket: Ticket,
-        version: i32,
+        Circumstances {
+            from,
+            version,
+            goes_away,
+        }: Circumstances,
     ) -> (Option<Answer>, Option<Binding>) {
-        if self.model.says_goodbye && version > GO_AWAY_ABOVE {
+        if goes_away && version > GO_AWAY_ABOVE {
             return (Some(Answer::error(1500, "please go away")), None);
         }
         let now = self.now();
@@ -187,20 +184,32 @@ impl Office {
         }
     }
 
-    /// The next command in the mailbox takes effect. Says which.
-    pub(super) fn apply_next(&mut self) -> Option<Meaning> {
-        let Letter { command, meaning } = self.mailbox.pop_front()?;
+    /// The writer executes a command. Says whose end it tells of, if it does.
+    pub(super) fn apply(&mut self, command: Command) -> Verdict<Option<ConnectionId>> {
+        let meaning = meaning(&command);
         self.world.apply_one(command);
         let now = self.now();
         match meaning {
             Meaning::Request(from, ticket) => {
+                if self.answers.contains_key(&ticket) || !self.sent[ticket].executed {
+                    let request = &self.sent[ticket].request;
+                    return Err(format!("{request:?} is nothing for the writer"));
+                }
                 if let Some(answer) = self.answer_of_writer(from, ticket) {
                     self.expect(ticket, answer);
                 }
             }
-            Meaning::Binding(from, Some(binding)) => self.model.bind(binding, from),
-            Meaning::Binding(_, None) => {}
-            Meaning::Closed(connection) => self.model.closed(connection),
+            Meaning::Binding(from, ticket) => {
+                let Some(binding) = self.bindings.remove(&ticket) else {
+                    let request = &self.sent[ticket].request;
+                    return Err(format!("{request:?} binds a connection again"));
+                };
+                self.model.bind(binding, from);
+            }
+            Meaning::Closed(connection) => {
+                self.model.closed(connection);
+                return Ok(Some(connection));
+            }
             Meaning::Written(PersistFile::KvConfig, succeeded) => {
                 for (ticket, answer) in self.model.stored.kv_written(succeeded) {
                     self.expect(ticket, answer);
@@ -212,7 +221,7 @@ impl Office {
             }
             Meaning::Drain => self.model.draining = true,
         }
-        Some(meaning)
+        Ok(None)
     }
 
     /// `None`: the answer waits for a file.
@@ -265,87 +274,41 @@ impl Office {
         }
     }
 
-    fn submit(
-        &mut self,
-        from: ConnectionId,
-        letter: Letter,
-        len: usize,
-        outstanding: &mut Outstanding,
-    ) -> Handled {
-        if self.waiting.is_empty() && self.credits.take(outstanding, len) {
-            self.push(letter);
-            return Handled::Submitted;
-        }
-        self.waiting.push_back((from, letter, len));
-        Handled::Held
-    }
-
-    fn push(&mut self, letter: Letter) {
-        if self.unsent.is_empty() && self.mailbox.len() < self.mailbox_room {
-            self.mailbox.push_back(letter);
-        } else {
-            self.unsent.push_back(letter);
+    /// When nothing is under way, no binding is left but those that their connections have taken along.
+    pub(super) fn look_at_bindings(&mut self) -> Verdict {
+        let sent = &self.sent;
+        self.bindings
+            .retain(|ticket, _| !sent[*ticket].line.is_closed());
+        match self.bindings.first_key_value() {
+            None => Ok(()),
+            Some((ticket, binding)) => {
+                let request = &self.sent[*ticket].request;
+                Err(format!("{request:?} has not made {binding:?}"))
+            }
         }
     }
+}
 
-    pub(super) fn first_waiting(&self) -> Option<ConnectionId> {
-        self.waiting.front().map(|(from, ..)| *from)
-    }
+fn ticket(opaque: i32) -> Ticket {
+    usize::try_from(opaque).expect("tickets are counted from 0")
+}
 
-    /// Sends the command that waits first if there is a credit for it. Says whether it may bind a broker to its connection.
-    pub(super) fn send_first_waiting(&mut self, connection: &mut Connection) -> Option<bool> {
-        let len = self.waiting.front()?.2;
-        if !self.credits.take(connection.outstanding_mut(), len) {
-            return None;
-        }
-        let (_, letter, _) = self.waiting.pop_front()?;
-        connection.submitted();
-        let marks = processor::marks_connection(&letter.command);
-        self.push(letter);
-        Some(marks)
-    }
-
-    /// Hands over what the mailbox had no room for.
-    pub(super) fn flush(&mut self) {
-        while self.mailbox.len() < self.mailbox_room
-            && let Some(letter) = self.unsent.pop_front()
-        {
-            self.mailbox.push_back(letter);
-        }
-    }
-
-    /// A connection is gone.
-    pub(super) fn abandon(&mut self, from: ConnectionId, outstanding: Outstanding) {
-        self.waiting.retain(|(other, ..)| *other != from);
-        self.credits.abandon(outstanding);
-        self.world.forget(from);
-    }
-
-    /// The writer must learn that a connection with brokers is gone.
-    pub(super) fn push_closed(&mut self, connection: ConnectionId) {
-        self.push(Letter {
-            command: Command::ConnectionClosed(connection),
-            meaning: Meaning::Closed(connection),
-        });
-    }
-
-    /// Lets other connections hold all credits but `left`.
-    pub(super) fn hog(&mut self, left: usize) {
-        while self.credits.take(&mut self.hog, 0) {}
-        for _ in 0..left.min(self.hog.commands()) {
-            self.credits.give_back(&mut self.hog);
-        }
-    }
-
-    pub(super) fn give_back_the_hogs(&mut self) {
-        while self.hog.commands() > 0 {
-            self.credits.give_back(&mut self.hog);
-        }
-    }
-
-    /// Whether no command is on its way.
-    pub(super) fn is_idle(&self) -> bool {
-        self.mailbox.is_empty() && self.unsent.is_empty() && self.waiting.is_empty()
+fn meaning(command: &Command) -> Meaning {
+    let request = |to: &ReplyTo| Meaning::Request(to.connection, ticket(to.head.opaque));
+    match command {
+        Command::Register(to, _)
+        | Command::Unregister(to, _)
+        | Command::WipeWritePerm(to, _)
+        | Command::AddWritePerm(to, _)
+        | Command::DeleteTopic(to, ..)
+        | Command::RegisterTopic(to, ..)
+        | Command::PutKv(to, ..)
+        | Command::DeleteKv(to, ..)
+        | Command::UpdateConfig(to, _) => request(to),
+        Command::BindHeartbeat(to, _) => Meaning::Binding(to.connection, ticket(to.head.opaque)),
+        Command::ConnectionClosed(connection) => Meaning::Closed(*connection),
+        Command::Persisted(ticket, result) => Meaning::Written(ticket.file, result.is_ok()),
+        Command::Drain => Meaning::Drain,
     }
 }
 

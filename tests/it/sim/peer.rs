@@ -1,172 +1,135 @@
-//! Both ends of a connection. The server's end is a [`Connection`] that is fed and emptied as `src/server/peer.rs` does it; the
-//! socket between the two holds what has not arrived, and takes no more than it has room for.
+//! A peer: what it has sent, what it waits for, and whether the server may close its connection.
 
-use std::{collections::VecDeque, sync::Arc, time::Duration};
+use std::{collections::VecDeque, time::Duration};
 
 use waypost::{
-    connection::{Connection, Handled, Handler, StreamLimits, credit::Outstanding},
-    ids::ConnectionId,
-    processor::look_ahead,
-    protocol::command::RemotingCommand,
-    registry::{RouteSnapshot, query::Routes},
+    limits::{ADMISSION_STALL_TIMEOUT, LARGE_FRAME_LEN, LINGER_TIMEOUT},
     time::Timestamp,
 };
 
 use super::{machine::Verdict, office::Office, stored::Ticket};
-use crate::world::read_reply;
+use crate::{
+    corpus::properties::rig::{Far, Socket, line},
+    world::read_reply,
+};
+
+/// How a peer behaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Conduct {
+    Lawful,
+    /// It sends no more than what is in its pipe.
+    Finishes,
+    /// Its last byte and its FIN have arrived.
+    Finished(Timestamp),
+    /// It has sent what nobody understands.
+    Unlawful,
+    /// Its connection is broken.
+    Broken,
+}
 
 /// See the module's documentation.
 #[derive(Debug)]
 pub(super) struct Peer {
-    pub(super) connection: Connection,
-    /// Sent by the peer, not arrived.
-    pub(super) pipe: Vec<u8>,
-    /// Arrived, not read.
-    arrived: Vec<u8>,
-    /// What the socket still takes.
-    pub(super) room: usize,
-    /// What the peer has read and not understood yet.
+    pub(super) line: Far,
+    /// Sent, not arrived.
+    pipe: Vec<u8>,
+    /// Bytes of each frame that has not arrived as a whole.
+    frames: VecDeque<usize>,
+    /// How many bytes of the first of them have arrived, and when the first of those did.
+    arrived: usize,
+    began_at: Timestamp,
+    /// Read and not understood yet.
     inbox: Vec<u8>,
-    /// Requests in the order in which they were sent, without the one-way ones.
-    pub(super) awaits: VecDeque<Ticket>,
-    pub(super) carries_brokers: bool,
-    /// It sends no more.
-    pub(super) finishes: bool,
-}
-
-/// Whether the server is done with a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Served {
-    Open,
-    Ended,
+    /// Requests in the order in which they were sent.
+    tickets: Vec<Ticket>,
+    /// The same without the one-way ones, as long as they are not answered.
+    awaits: VecDeque<Ticket>,
+    conduct: Conduct,
+    /// When bytes moved last.
+    active_at: Timestamp,
 }
 
 impl Peer {
-    pub(super) fn new(idle: Duration, now: Timestamp, room: usize) -> Self {
-        Self {
-            connection: Connection::new(idle, now),
+    pub(super) fn new(room: usize, now: Timestamp) -> (Self, Socket) {
+        let (line, socket) = line(room);
+        let peer = Self {
+            line,
             pipe: Vec::new(),
-            arrived: Vec::new(),
-            room,
+            frames: VecDeque::new(),
+            arrived: 0,
+            began_at: now,
             inbox: Vec::new(),
+            tickets: Vec::new(),
             awaits: VecDeque::new(),
-            carries_brokers: false,
-            finishes: false,
+            conduct: Conduct::Lawful,
+            active_at: now,
+        };
+        (peer, socket)
+    }
+
+    /// Whether it still sends requests.
+    pub(super) fn is_lawful(&self) -> bool {
+        self.conduct == Conduct::Lawful
+    }
+
+    pub(super) fn send(&mut self, ticket: Ticket, frame: &[u8], oneway: bool) {
+        self.pipe.extend(frame);
+        self.frames.push_back(frame.len());
+        self.tickets.push(ticket);
+        if !oneway {
+            self.awaits.push_back(ticket);
         }
     }
 
-    pub(super) fn deliver(&mut self, bytes: usize) {
+    /// A frame that is too short to be one.
+    pub(super) fn send_rubbish(&mut self) {
+        self.pipe.extend([0, 0, 0, 1, 0]);
+        self.conduct = Conduct::Unlawful;
+    }
+
+    pub(super) fn finish(&mut self, now: Timestamp) {
+        if self.is_lawful() {
+            self.conduct = Conduct::Finishes;
+            self.deliver(0, now);
+        }
+    }
+
+    pub(super) fn shatter(&mut self) {
+        self.conduct = Conduct::Broken;
+        self.line.shatter();
+    }
+
+    /// So many bytes arrive, and the FIN with the last.
+    pub(super) fn deliver(&mut self, bytes: usize, now: Timestamp) {
         let bytes = bytes.min(self.pipe.len());
-        self.arrived.extend(self.pipe.drain(..bytes));
-    }
-
-    /// Reads, executes and answers what it can.
-    pub(super) fn serve(
-        &mut self,
-        id: ConnectionId,
-        office: &mut Office,
-        limits: &StreamLimits,
-        scratch: &mut [u8],
-    ) -> Verdict<Served> {
-        if self.connection.waits_for_commands() && self.connection.can_resume() {
-            self.execute(id, office, limits, None)?;
-        } else {
-            self.write(&[], office, limits)?;
-        }
-        loop {
-            while !self.connection.waits_for_commands() && self.connection.can_resume() {
-                self.execute(id, office, limits, None)?;
+        if bytes > 0 {
+            self.line.deliver(&self.pipe[..bytes]);
+            self.pipe.drain(..bytes);
+            if self.arrived == 0 {
+                self.began_at = now;
             }
-            if !self.connection.wants_input() {
-                break;
+            self.arrived += bytes;
+            while let Some(whole) = self.frames.pop_front_if(|len| *len <= self.arrived) {
+                self.arrived -= whole;
+                self.began_at = now;
             }
-            if self.arrived.is_empty() {
-                if self.finishes && self.pipe.is_empty() {
-                    self.connection.handle_end(office.world.now);
-                }
-                break;
-            }
-            let lent = self.connection.lend_input(scratch);
-            let count = self.arrived.len().min(scratch.len() - lent);
-            scratch[lent..lent + count].copy_from_slice(&self.arrived[..count]);
-            self.arrived.drain(..count);
-            self.execute(id, office, limits, Some((&scratch[..lent + count], lent)))?;
         }
-        Ok(self.finish(id, office))
-    }
-
-    fn finish(&mut self, id: ConnectionId, office: &mut Office) -> Served {
-        if !self.connection.has_executed_all() {
-            return Served::Open;
-        }
-        if std::mem::take(&mut self.carries_brokers) {
-            office.push_closed(id);
-        }
-        if self.connection.owes_nothing() {
-            Served::Ended
-        } else {
-            Served::Open
+        if self.conduct == Conduct::Finishes && self.pipe.is_empty() {
+            self.conduct = Conduct::Finished(now);
+            self.line.finish();
         }
     }
 
-    fn execute(
-        &mut self,
-        id: ConnectionId,
-        office: &mut Office,
-        limits: &StreamLimits,
-        input: Option<(&[u8], usize)>,
-    ) -> Verdict {
-        let Self {
-            connection,
-            carries_brokers,
-            ..
-        } = self;
-        let now = office.world.now;
-        let snapshot = Arc::clone(&office.world.snapshot);
-        let clerk = Clerk {
-            id,
-            office,
-            snapshot: &snapshot,
-            carries_brokers,
-            routes: Routes::new(),
-        };
-        let mut answers = Vec::new();
-        let executed = match input {
-            Some((bytes, lent)) => {
-                connection.handle_input(bytes, lent, limits, now, &mut answers, clerk)
-            }
-            None => connection.resume(limits, &mut answers, clerk),
-        };
-        office.verdict()?;
-        executed.map_err(|violation| format!("a lawful peer is cut off: {violation}"))?;
-        self.write(&answers, office, limits)
-    }
-
-    fn write(&mut self, answers: &[u8], office: &mut Office, limits: &StreamLimits) -> Verdict {
-        let now = office.world.now;
-        if self.connection.output().is_empty() {
-            let sent = answers.len().min(self.room);
-            self.inbox.extend(&answers[..sent]);
-            self.room -= sent;
-            if !answers.is_empty() {
-                self.connection.answered(sent, &answers[sent..], now);
-            }
-        } else {
-            self.connection.keep_output(answers);
-            while self.room > 0 && !self.connection.output().is_empty() {
-                let next = self.connection.output().as_slice();
-                let sent = next.len().min(self.room);
-                self.inbox.extend(&next[..sent]);
-                self.room -= sent;
-                self.connection.written(sent, now);
-            }
+    /// The peer looks at what it has got: answers in the order of its requests, each what the model says.
+    pub(super) fn look(&mut self, office: &mut Office) -> Verdict {
+        if self.line.has_moved() {
+            self.active_at = office.world.now;
         }
-        self.connection.apply_water_marks(limits);
-        self.understand(office)
-    }
-
-    /// The peer looks at what it has read: answers in the order of its requests, each what the model says.
-    fn understand(&mut self, office: &mut Office) -> Verdict {
+        let sent = self.line.take_sent();
+        if self.conduct == Conduct::Broken {
+            return Ok(());
+        }
+        self.inbox.extend(sent);
         while let Some(length) = self.inbox.first_chunk::<4>() {
             let length = usize::try_from(u32::from_be_bytes(*length)).expect("a small number");
             if self.inbox.len() < 4 + length {
@@ -195,38 +158,58 @@ impl Peer {
         Ok(())
     }
 
+    /// Whether the server had a reason to close the connection in a turn whose poll began at `asked_at`, besides an order and
+    /// its stop.
+    pub(super) fn is_to_be_closed(
+        &self,
+        office: &Office,
+        asked_at: Timestamp,
+        idle: Duration,
+        others_send: bool,
+    ) -> bool {
+        let is_over = self.active_at.after(idle) <= asked_at;
+        let has_stalled = self.is_in_a_large_frame()
+            && others_send
+            && self.began_at.after(ADMISSION_STALL_TIMEOUT) <= office.world.now;
+        match self.conduct {
+            Conduct::Broken | Conduct::Unlawful => true,
+            Conduct::Lawful | Conduct::Finishes => is_over || has_stalled,
+            Conduct::Finished(at) => {
+                is_over || at.after(LINGER_TIMEOUT) <= asked_at || self.is_served(office)
+            }
+        }
+    }
+
+    /// Whether the server keeps a connection that it had to close.
+    pub(super) fn outlives(&self, now: Timestamp, idle: Duration) -> bool {
+        let is_known = self.line.id().is_some();
+        is_known && (!self.is_open() || self.active_at.after(idle) <= now)
+    }
+
+    fn is_open(&self) -> bool {
+        matches!(self.conduct, Conduct::Lawful | Conduct::Finishes)
+    }
+
+    /// Whether every request is executed and answered.
+    fn is_served(&self, office: &Office) -> bool {
+        let is_executed = |ticket: &Ticket| office.sent[*ticket].executed;
+        self.awaits.is_empty() && self.tickets.iter().all(is_executed)
+    }
+
+    /// Whether the server has to wait for the end of a frame that needs admission.
+    pub(super) fn is_in_a_large_frame(&self) -> bool {
+        let len = self.frames.front().copied().unwrap_or_default();
+        self.arrived > 0 && len > LARGE_FRAME_LEN
+    }
+
+    /// The first request that is answered and not read.
+    pub(super) fn unread(&self, office: &Office) -> Option<Ticket> {
+        let is_answered = |ticket: &&Ticket| office.answers.contains_key(*ticket);
+        self.awaits.iter().find(is_answered).copied()
+    }
+
     /// Whether nothing is on its way in either direction.
-    pub(super) fn is_idle(&self) -> bool {
-        let nothing_in = self.pipe.is_empty() && self.arrived.is_empty();
-        nothing_in && self.connection.output().is_empty() && self.awaits.is_empty()
-    }
-}
-
-/// Takes the requests of one connection, several at a time.
-struct Clerk<'a> {
-    id: ConnectionId,
-    office: &'a mut Office,
-    snapshot: &'a RouteSnapshot,
-    carries_brokers: &'a mut bool,
-    /// Looked up ahead, by the requests' places.
-    routes: Routes<'a>,
-}
-
-impl Handler for Clerk<'_> {
-    fn look_ahead(&mut self, requests: &[RemotingCommand<'_>]) {
-        self.routes = look_ahead(requests, self.snapshot);
-    }
-
-    fn handle(
-        &mut self,
-        place: usize,
-        request: &RemotingCommand<'_>,
-        out: &mut Vec<u8>,
-        outstanding: &mut Outstanding,
-    ) -> Handled {
-        let route = self.routes.get_mut(place).and_then(Option::take);
-        let carries_brokers = &mut *self.carries_brokers;
-        self.office
-            .execute(self.id, request, route, out, outstanding, carries_brokers)
+    pub(super) fn is_idle(&self, office: &Office) -> bool {
+        self.is_open() && self.pipe.is_empty() && self.line.is_read() && self.is_served(office)
     }
 }

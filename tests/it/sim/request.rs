@@ -88,6 +88,8 @@ pub(super) struct Registration {
     pub(super) filter_servers: Option<Vec<Name>>,
     pub(super) mappings: Vec<StaticTopic>,
     pub(super) form: Form,
+    /// Bytes that mean nothing, if it is JSON.
+    pub(super) padding: usize,
     pub(super) checksum: bool,
     pub(super) fault: Option<Fault>,
 }
@@ -246,9 +248,10 @@ impl Registration {
     fn body(&self) -> Vec<u8> {
         match self.form {
             Form::Json | Form::Json4 => {
-                json!({"filterServerList": self.filter_servers, "topicConfigSerializeWrapper": self.wrapper()})
-                    .to_string()
-                    .into_bytes()
+                json!({"filterServerList": self.filter_servers, "padding": "-".repeat(self.padding),
+                    "topicConfigSerializeWrapper": self.wrapper()})
+                .to_string()
+                .into_bytes()
             }
             Form::Bare => self.wrapper().to_string().into_bytes(),
             Form::Zlib | Form::Mislabelled | Form::Zlib4 => self.deflated(),

@@ -100,13 +100,11 @@ fn report(seed: u64, text: &str, shortest: &Script) -> String {
     let again = play(shortest).err().unwrap_or_default();
     let Script {
         start,
-        mailbox_room,
-        high_water,
-        socket_room,
+        room,
         steps,
+        ending,
     } = shortest;
-    let setting =
-        format!("{start:?}, mailbox {mailbox_room}, high water {high_water}, socket {socket_room}");
+    let setting = format!("{start:?}, {room:?}, ending {ending:?}");
     let lines = steps.iter().map(|step: &Step| format!("  {step:?}\n"));
     let _ = write!(
         report,

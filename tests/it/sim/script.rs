@@ -1,15 +1,18 @@
 //! Scripts: what happens in one run, drawn from a seed before anything runs, so that it can be replayed and shortened.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::LazyLock};
 
 use rand_pcg::{
     Pcg64Mcg,
     rand_core::{Rng, SeedableRng},
 };
 
+use waypost::limits::{HELPED_BODY_LEN, HELPED_ENTRIES, LARGE_FRAME_LEN};
+
 use super::request::{
     Fault, Form, Name, Registration, Request, RouteQuery, StaticTopic, Topic, Version,
 };
+use crate::world::Header;
 
 pub(super) const CLUSTERS: [Name; 3] = ["c1", "c2", "c3"];
 pub(super) const NAMES: [Name; 4] = ["a", "b", "c", "d"];
@@ -30,8 +33,15 @@ pub(super) const KEYS: [Name; 4] = ["T0", "T1", "k", ""];
 const VALUES: [Name; 4] = ["a:4", "b:2;a:1", "v", ""];
 const PERMS: [i32; 6] = [6, 6, 6, 4, 2, 7];
 const IDS: [i64; 6] = [0, 0, 1, 2, 3, -1];
-/// Connections that may be open at a time.
+/// Peers that may be connected at a time.
 pub(super) const SLOTS: usize = 7;
+/// Topics of a broker that has so many that lists of them are the helper's business.
+static CROWD: LazyLock<Vec<Name>> = LazyLock::new(|| {
+    let names = (0..=HELPED_ENTRIES).map(|number| &*format!("X{number}").leak());
+    names.collect()
+});
+/// Lengths of what makes a registration the helper's business, and more: a frame that has to be admitted.
+const PADDINGS: [usize; 3] = [HELPED_BODY_LEN, LARGE_FRAME_LEN, 2 * LARGE_FRAME_LEN];
 
 /// Something that happens.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,23 +51,28 @@ pub(super) enum Step {
         slot: usize,
         request: Request,
         oneway: bool,
+        header: Header,
     },
+    /// A peer writes what nobody understands.
+    Rubbish { slot: usize },
     /// So many bytes reach the server, wherever they split a frame.
     Deliver { slot: usize, bytes: usize },
     /// The peer takes so many bytes of its answers.
     Read { slot: usize, bytes: usize },
     /// A worker's turn.
     Work,
-    /// A writer's turn of so many commands; the worker may have no room for orders.
-    Write { commands: usize, orders_fit: bool },
+    /// A worker gets so far as to poll and is stopped for a while; meanwhile all that a peer has sent arrives.
+    Stall { slot: usize, millis: u64 },
+    /// The helper does so many jobs.
+    Help { jobs: usize },
+    /// A writer's turn of so many commands.
+    Write { commands: usize },
     /// The file that waits longest is written, or cannot be.
     Persist { succeeds: bool },
     /// A connection breaks.
     Break { slot: usize },
     /// A peer sends its last byte.
     Finish { slot: usize },
-    /// Somebody else's requests hold all credits but so many.
-    Hog { left: usize },
     /// Milliseconds without a message.
     Pass { millis: u64 },
     /// The server starts to say goodbye.
@@ -66,17 +81,38 @@ pub(super) enum Step {
     Settle,
 }
 
+/// How a run ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// Everybody leaves.
+    Leave,
+    /// The server stops, whatever is under way.
+    Stop,
+}
+
+/// How much room there is everywhere.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Room {
+    /// In the writer's mailbox.
+    pub(super) commands: usize,
+    /// In the worker's mailbox of orders.
+    pub(super) orders: usize,
+    /// What the worker may have out.
+    pub(super) credits: usize,
+    /// Unsent bytes at which a connection is read no further.
+    pub(super) high_water: usize,
+    /// Bytes that a socket takes before the peer reads.
+    pub(super) socket: usize,
+}
+
 /// One run.
 #[derive(Debug, Clone)]
 pub(super) struct Script {
     /// Lines of the configuration file.
     pub(super) start: Vec<(Name, Name)>,
-    pub(super) mailbox_room: usize,
-    /// Unsent bytes at which a connection is read no further.
-    pub(super) high_water: usize,
-    /// Bytes that a socket takes before the peer reads.
-    pub(super) socket_room: usize,
+    pub(super) room: Room,
     pub(super) steps: Vec<Step>,
+    pub(super) ending: Ending,
 }
 
 /// Numbers from a seed. Only whole outputs of the generator are used, whose algorithm is fixed.
@@ -156,6 +192,9 @@ impl Script {
         author.brokers = (0..brokers)
             .map(|number| author.new_broker(number))
             .collect();
+        if author.dice.percent(4) {
+            author.crowd();
+        }
         let length = 20 + author.dice.below(60);
         while author.steps.len() < length {
             author.scene();
@@ -164,12 +203,32 @@ impl Script {
             let at = author.dice.below(author.steps.len());
             author.steps.insert(at, Step::Goodbye);
         }
+        let ending = if author.dice.percent(15) {
+            Ending::Stop
+        } else {
+            Ending::Leave
+        };
         Self {
             start,
-            mailbox_room: if tight { 2 } else { 1000 },
-            high_water: if tight { 200 } else { 65_536 },
-            socket_room: if tight { 64 } else { 1 << 30 },
+            room: if tight {
+                Room {
+                    commands: 2,
+                    orders: 1,
+                    credits: 1 + author.dice.below(4),
+                    high_water: 200,
+                    socket: 64,
+                }
+            } else {
+                Room {
+                    commands: 1000,
+                    orders: 100,
+                    credits: 1000,
+                    high_water: 65_536,
+                    socket: 1 << 30,
+                }
+            },
             steps: author.steps,
+            ending,
         }
     }
 }
@@ -235,6 +294,15 @@ impl Author {
         broker
     }
 
+    /// One broker has very many topics.
+    fn crowd(&mut self) {
+        let broker = &mut self.brokers[0];
+        for name in CROWD.iter() {
+            let topic = new_topic(&mut self.dice, name, broker.form);
+            broker.topics.insert(name, topic);
+        }
+    }
+
     /// One thing that somebody does, with what the network makes of it.
     fn scene(&mut self) {
         let number = self.dice.below(self.brokers.len());
@@ -261,10 +329,16 @@ impl Author {
 
     fn send(&mut self, slot: usize, request: Request) {
         let oneway = self.dice.percent(6);
+        let header = if self.dice.percent(25) {
+            Header::RocketMq
+        } else {
+            Header::Json
+        };
         self.steps.push(Step::Send {
             slot,
             request,
             oneway,
+            header,
         });
         if self.weather == Weather::Calm {
             self.steps.push(Step::Settle);
@@ -276,28 +350,32 @@ impl Author {
         if self.weather == Weather::Calm {
             return;
         }
-        for _ in 0..self.dice.below(6) {
+        for _ in 0..self.dice.below(8) {
             let slot = self.dice.below(SLOTS);
             let step = match self.dice.below(100) {
-                0..25 => Step::Deliver {
+                0..22 => Step::Deliver {
                     slot,
-                    bytes: 1 + self.dice.below(700),
+                    bytes: self.dice.pick(&[1, 50, 300, 700, LARGE_FRAME_LEN + 1000]),
                 },
-                25..45 => Step::Work,
-                45..70 => Step::Write {
+                22..48 => Step::Work,
+                48..66 => Step::Write {
                     commands: 1 + self.dice.below(5),
-                    orders_fit: self.dice.percent(80),
                 },
-                70..80 => Step::Read {
+                66..76 => Step::Read {
                     slot,
                     bytes: 1 + self.dice.below(400),
                 },
-                80..87 => Step::Persist {
+                76..83 => Step::Persist {
                     succeeds: self.dice.percent(80),
                 },
-                87..92 => Step::Hog {
-                    left: self.dice.below(4),
+                83..88 => Step::Help {
+                    jobs: 1 + self.dice.below(3),
                 },
+                88..92 => Step::Stall {
+                    slot,
+                    millis: self.dice.pick(&[1, 400, 6000, 60_000]),
+                },
+                92 => Step::Rubbish { slot },
                 _ => Step::Settle,
             };
             self.steps.push(step);
@@ -319,6 +397,7 @@ impl Author {
             filter_servers: (broker.form != Form::Bare).then(Vec::new),
             mappings: Vec::new(),
             form: broker.form,
+            padding: 0,
             checksum: false,
             fault: None,
         }
@@ -339,6 +418,9 @@ impl Author {
                 shown_as: dice.maybe(60, &NAMES),
                 queues: dice.pick(&[1, 2]),
             }];
+        }
+        if matches!(registration.form, Form::Json | Form::Json4) && dice.percent(8) {
+            registration.padding = dice.pick(&PADDINGS);
         }
         if dice.percent(4) {
             registration.fault = Some(dice.pick(&[
@@ -402,7 +484,7 @@ impl Author {
             broker.topics.insert(name, topic);
         }
         let whole = self.registration(number);
-        let size = 1 + self.dice.below(3);
+        let size = (1 + self.dice.below(3)).max(whole.topics.len() / 4);
         for slice in whole.topics.chunks(size) {
             let slice = Registration {
                 topics: slice.to_vec(),
@@ -573,7 +655,7 @@ impl Author {
     fn ask_over_the_wire(&mut self) {
         let slot = self.dice.below(SLOTS);
         let dice = &mut self.dice;
-        let request = match dice.below(8) {
+        let request = match dice.below(12) {
             0..4 => Request::Route(RouteQuery {
                 topic: dice.pick(&TOPICS),
                 version: dice.pick(&[479, 399, 0]),
@@ -582,6 +664,10 @@ impl Author {
             4 => Request::ClusterInfo,
             5 => Request::GetKv(dice.pick(&NAMESPACES), dice.pick(&KEYS)),
             6 => Request::GetConfig,
+            7 => Request::AllTopics,
+            8 => Request::SystemTopics,
+            9 => Request::TopicsOfCluster(dice.pick(&CLUSTERS)),
+            10 => Request::ListKv(dice.pick(&NAMESPACES)),
             _ => Request::Unknown(dice.pick(&[0, 905, 1001])),
         };
         self.send(slot, request);
