@@ -17,4 +17,5 @@ mod rules;
 mod server;
 mod sim;
 mod tidy;
+mod worker;
 mod world;

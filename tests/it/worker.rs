@@ -1,0 +1,167 @@
+//! Orders of things in a worker's turn that once went wrong, or that no script of the simulator brings about.
+
+use std::{sync::Arc, time::Duration};
+
+use waypost::{
+    connection::{StreamLimits, admission},
+    ids::ConnectionId,
+    limits::{FRAME_LEN_MAX, READ_PER_TURN_MAX, STOP_FLUSH_TIMEOUT},
+    time::Timestamp,
+    worker::{EVENTS_MAX, Event, Next, Readiness, message::Order},
+};
+
+use crate::{
+    corpus::properties::rig::{Far, Rig, Sizes, Socket, line},
+    world::{World, ask, read_reply},
+};
+
+const NOW: Timestamp = Timestamp::from_millis(1_000);
+/// What a socket takes that is never full.
+const ROOM: usize = 1 << 30;
+
+fn rig() -> Rig {
+    let sizes = Sizes {
+        credits: 10,
+        commands: 10,
+        orders: 100,
+        limits: StreamLimits {
+            frame_len_max: FRAME_LEN_MAX,
+            high_water: 64 * 1024,
+            low_water: 32 * 1024,
+        },
+        unfinished_len_max: admission::share(1, FRAME_LEN_MAX),
+    };
+    Rig::new(Arc::clone(&World::new().snapshot), sizes)
+}
+
+fn order(rig: &Rig, order: Order<Socket>) {
+    rig.order(order).expect("there is room");
+}
+
+/// Hands a connection to the worker, which has it after its next turn.
+fn connect(rig: &Rig, room: usize) -> Far {
+    let (far, socket) = line(room);
+    order(rig, Order::Serve(socket, ([127, 0, 0, 1], 1).into()));
+    far
+}
+
+fn id(far: &Far) -> ConnectionId {
+    far.id().expect("the worker has it")
+}
+
+/// A request of about `len` bytes that is answered with few.
+fn request(len: usize) -> Vec<u8> {
+    ask(1001).ext("padding", "-".repeat(len)).wire()
+}
+
+#[test]
+fn a_slot_that_is_closed_and_taken_again_while_it_waits_is_served_once() {
+    let mut rig = rig();
+    let peers: Vec<Far> = (0..40).map(|_| connect(&rig, ROOM)).collect();
+    rig.poll_and_turn(NOW);
+    // More peers go at once than are seen off in one turn, and the last of them is closed before it is its turn.
+    peers.iter().for_each(Far::shatter);
+    let last = id(&peers[39]);
+    order(&rig, Order::Close(last));
+    let next = connect(&rig, ROOM);
+    rig.poll_and_turn(NOW);
+    assert_eq!(id(&next).slot, last.slot, "the slot is taken again");
+    let requests = 2 * READ_PER_TURN_MAX / 10_000;
+    (0..requests).for_each(|_| next.deliver(&request(10_000)));
+
+    let executed = rig.poll_and_turn(NOW).len();
+
+    assert!((1..=READ_PER_TURN_MAX / 10_000 + 10).contains(&executed));
+    let mut all = executed;
+    while rig.is_awake(NOW) {
+        all += rig.poll_and_turn(NOW).len();
+    }
+    assert_eq!(all, requests);
+}
+
+#[test]
+fn what_a_poll_tells_of_a_slots_old_tenant_is_nothing_to_the_next() {
+    let mut rig = rig();
+    let old = connect(&rig, ROOM);
+    rig.poll_and_turn(NOW);
+    old.shatter();
+    order(&rig, Order::Close(id(&old)));
+    let next = connect(&rig, ROOM);
+    rig.poll_and_turn(NOW);
+    assert_eq!(id(&next).slot, id(&old).slot, "the slot is taken again");
+
+    next.deliver(&request(10));
+    rig.poll_and_turn(NOW);
+
+    assert!(old.is_closed() && !next.is_closed());
+    assert_eq!(read_reply(&next.take_sent()).code, 3);
+}
+
+/// As many events as a turn takes, about slots that nobody has.
+fn a_full_poll() -> Vec<Event> {
+    let event = |slot| Event::Socket(slot, Readiness::default());
+    (0..u32::try_from(EVENTS_MAX).expect("a small number"))
+        .map(|number| event(1000 + number))
+        .collect()
+}
+
+#[test]
+fn deadlines_are_met_after_a_round_of_full_polls_and_not_before() {
+    let mut rig = rig();
+    let silent = connect(&rig, ROOM);
+    let heard = connect(&rig, ROOM);
+    rig.poll_and_turn(NOW);
+    let later = NOW.after(Duration::from_secs(1000));
+    heard.deliver(&request(10));
+
+    rig.turn(later, later, a_full_poll());
+    assert!(!silent.is_closed() && !heard.is_closed());
+    // What was sent before the process was stopped comes with the second.
+    let mut second = rig.poll();
+    second.extend(a_full_poll().split_off(second.len()));
+    rig.turn(later, later, second);
+
+    assert!(silent.is_closed() && !heard.is_closed());
+}
+
+#[test]
+fn a_socket_that_cannot_be_watched_is_closed_and_its_slot_serves_the_next() {
+    let mut rig = rig();
+    rig.fail_registrations(1);
+    let failed = connect(&rig, ROOM);
+    let next = connect(&rig, ROOM);
+    next.deliver(&request(10));
+
+    rig.poll_and_turn(NOW);
+    rig.poll_and_turn(NOW);
+
+    assert!(failed.is_closed());
+    assert_eq!(id(&next).slot, id(&failed).slot);
+    assert_eq!(read_reply(&next.take_sent()).code, 3);
+}
+
+#[test]
+fn a_stop_waits_for_a_peer_to_take_its_answers_and_for_so_long_only() {
+    for takes in [true, false] {
+        let mut rig = rig();
+        let peer = connect(&rig, 1);
+        peer.deliver(&request(10));
+        rig.poll_and_turn(NOW);
+        rig.poll_and_turn(NOW);
+        order(&rig, Order::Stop);
+
+        rig.poll_and_turn(NOW);
+
+        let by = NOW.after(STOP_FLUSH_TIMEOUT);
+        assert_eq!(rig.next(), Next::Wait(Some(by)));
+        let mut moment = by;
+        if takes {
+            peer.make_room(ROOM);
+            moment = NOW;
+        }
+        rig.poll_and_turn(moment);
+        assert_eq!(rig.next(), Next::End, "the peer takes its answer: {takes}");
+        rig.close_all();
+        assert!(peer.is_closed());
+    }
+}
