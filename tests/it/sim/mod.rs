@@ -1,16 +1,20 @@
 //! A simulator: brokers, clients, operators, connections and one server, on simulated time, all from one seed.
 //!
 //! A seed is turned into a [`script`] first, so a run can be repeated and a failing one shortened by leaving steps out
-//! ([`run`]). The [`machine`] plays it: real `Connection`s, the real processor and the real registry, with every queue between
-//! them (pipes, mailboxes, credits, output) moved by hand, so that bytes split anywhere and replies, orders and files come late.
-//! What moves them in the server (`src/server/{peer,worker,outbox,writer}.rs`) is written again here ([`peer`], [`office`]),
-//! since it comes with sockets and threads.
+//! ([`run`]). The [`machine`] plays it around the server's own worker and helper (`waypost::worker`): what comes over a socket, in
+//! which pieces, when a peer takes its answers or breaks off, when the worker, the helper, the writer and the disk get to work, and
+//! how much room there is between them. Admission, credits, slots, deadlines, the goodbye and the stop are the real ones; so are
+//! the processor and the registry. The writer's turn is the machine's, for it has to tell the model of each command.
 //!
 //! The [`model`] is a second, naive implementation of the rules. Each request reaches it at the moment at which it takes effect
-//! in the server, and its answer must be the model's. Whenever either has changed, every question has the same answer from both
+//! in the server ([`office`]), and its answer must be the model's. Whenever either has changed, every question has the same answer from both
 //! ([`check`]; of the lists of topics one in turn). Besides:
 //! * every address that is shown belongs to one group and is live there, and there are as many live addresses, groups and topics;
 //! * answers come in the order of their requests, and none before its change is visible;
+//! * a request is executed once, for the connection that it came over, and a worker that is not woken has nothing to do;
+//! * a connection is closed for a reason that its [`peer`] knows of, and not kept when there is one;
+//! * when nothing is under way, every credit is back, and no broker lives by a connection that is gone;
+//! * a stop answers what is done, takes its time and no more, and takes nobody's brokers along;
 //! * a connection is bound to brokers exactly while the model binds one to it, and never once the writer knows of its end;
 //! * a scan is due while a broker is live; who expires has its connection closed, and nobody else has;
 //! * at the end of a script a server that gets the same state in another way answers the same, and when everyone has left

@@ -307,7 +307,8 @@ impl Author {
     fn scene(&mut self) {
         let number = self.dice.below(self.brokers.len());
         match self.dice.below(100) {
-            0..24 => self.register_fully(number),
+            0..21 => self.register_fully(number),
+            21..24 => self.send_large_frames(number),
             24..30 => self.change_topics(number),
             30..34 => self.register_in_slices(number),
             34..37 => self.register_with_an_old_version(number),
@@ -317,9 +318,10 @@ impl Author {
             53..57 => self.move_address(number),
             57..59 => self.rename(number),
             59..63 => self.leave(number),
-            63..67 => self.change_connection(number),
-            67..70 => self.register_wildly(),
-            70..80 => self.administer(),
+            63..66 => self.change_connection(number),
+            66..69 => self.reconnect_in_haste(number),
+            69..71 => self.register_wildly(),
+            71..80 => self.administer(),
             80..88 => self.store(),
             88..93 => self.ask_over_the_wire(),
             _ => self.let_time_pass(),
@@ -603,6 +605,46 @@ impl Author {
         if self.dice.percent(50) {
             self.register_fully(number);
         }
+    }
+
+    /// A connection with a request out ends, and another takes its place before there is an answer.
+    fn reconnect_in_haste(&mut self, number: usize) {
+        let slot = self.brokers[number].slot;
+        let end = if self.dice.percent(70) {
+            Step::Break { slot }
+        } else {
+            Step::Finish { slot }
+        };
+        for then in [end, Step::Work] {
+            self.register_fully(number);
+            let bytes = LARGE_FRAME_LEN;
+            self.steps
+                .extend([Step::Deliver { slot, bytes }, Step::Work, then, Step::Work]);
+        }
+    }
+
+    /// Two frames that need admission come at once; the first stops halfway, for a while or for good.
+    fn send_large_frames(&mut self, number: usize) {
+        let first = self.brokers[number].slot;
+        for number in [number, self.dice.below(self.brokers.len())] {
+            let registration = Registration {
+                form: Form::Json,
+                padding: 2 * LARGE_FRAME_LEN,
+                ..self.registration(number)
+            };
+            let slot = self.brokers[number].slot;
+            self.send(slot, Request::Register(Box::new(registration)));
+            let bytes = LARGE_FRAME_LEN + 1000;
+            self.steps
+                .extend([Step::Deliver { slot, bytes }, Step::Work]);
+        }
+        let then = match self.dice.below(4) {
+            0 => Step::Break { slot: first },
+            1 => Step::Finish { slot: first },
+            2 => Step::Pass { millis: 6000 },
+            _ => Step::Settle,
+        };
+        self.steps.extend([then, Step::Work]);
     }
 
     /// Anything at all.
