@@ -45,7 +45,7 @@ use crate::{
 pub(super) type Verdict<T = ()> = Result<T, String>;
 
 /// Rounds within which everything that is under way has arrived.
-const SETTLING_ROUNDS: usize = 2000;
+const SETTLING_ROUNDS: usize = 400;
 /// More than any script's commands, jobs and bytes.
 const ALL: usize = 1 << 30;
 /// Bytes that unfinished large frames may hold: one at a time in the lane of the usual ones.
@@ -228,6 +228,10 @@ impl Machine {
         }
         for executed in self.rig.turn(asked_at, self.now(), events) {
             self.office.executed(&executed)?;
+        }
+        let now = self.now();
+        if asked_at == now && self.turn_due(now).is_some() && self.rig.next() != Next::Turn {
+            return Err("the worker's deadline is over, and it does nothing about it".into());
         }
         self.look_at_peers(asked_at)
     }
