@@ -1,9 +1,11 @@
 //! Broker groups in the working snapshot, and what only the writer keeps of them.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, HashMap},
     sync::Arc,
 };
+
+use roaring::RoaringBitmap;
 
 use super::{
     Registry,
@@ -23,12 +25,32 @@ pub(super) struct GroupStates {
 #[derive(Debug, Default)]
 pub(super) struct GroupState {
     /// The topics that have a slot or a mapping of this group.
-    pub(super) topics: BTreeSet<TopicId>,
+    pub(super) topics: TopicSet,
     /// Queue data in use, so that topics with the same numbers share one encoded text.
     shapes: HashMap<(QueueSettings, i32), Arc<QueueShape>>,
     shapes_pace: SweepPace,
     /// What its last registration declared, as far as that is what is stored.
     pub(super) declared: Declared,
+}
+
+/// A set of topics. There are as many entries as routes, so each takes two bytes (a B-tree would take eleven).
+#[derive(Debug, Default)]
+pub(super) struct TopicSet(RoaringBitmap);
+
+impl TopicSet {
+    pub(super) fn insert(&mut self, topic: TopicId) {
+        self.0.insert(topic.0);
+    }
+
+    /// Says whether it was there.
+    pub(super) fn remove(&mut self, topic: TopicId) -> bool {
+        self.0.remove(topic.0)
+    }
+
+    /// In the order of their numbers.
+    pub(super) fn iter(&self) -> impl Iterator<Item = TopicId> {
+        self.0.iter().map(TopicId)
+    }
 }
 
 impl GroupStates {
@@ -127,7 +149,7 @@ impl Registry {
     pub(super) fn remove_group(&mut self, index: BrokerIndex) {
         let topics = std::mem::take(&mut self.groups.get_mut(index).topics);
         let gone = topics
-            .into_iter()
+            .iter()
             .filter(|topic| self.leave_topic(*topic, index))
             .count();
         let entry = Arc::clone(self.group(index));

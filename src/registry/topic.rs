@@ -174,7 +174,7 @@ impl Registry {
         let gone = old_owner.filter(|old_owner| !topic.involves(*old_owner));
         self.groups.get_mut(owner).topics.insert(id);
         if let Some(gone) = gone {
-            self.groups.get_mut(gone).topics.remove(&id);
+            self.groups.get_mut(gone).topics.remove(id);
         }
     }
 
@@ -198,7 +198,7 @@ impl Registry {
 
     /// The names of all topics that a group has a part in, in a stable order.
     pub(super) fn topics_of(&mut self, broker: BrokerIndex) -> Vec<TopicName> {
-        let ids: Vec<TopicId> = self.groups.get_mut(broker).topics.iter().copied().collect();
+        let ids: Vec<TopicId> = self.groups.get_mut(broker).topics.iter().collect();
         ids.into_iter()
             .map(|id| self.topic_by_id(id).name.clone())
             .collect()
@@ -229,7 +229,7 @@ impl Registry {
     /// The same for one broker's topic by name, its list included.
     pub(super) fn drop_broker_from_topic(&mut self, name: &TopicName, broker: BrokerIndex) {
         if let Some(id) = self.working.topic(name.as_bytes()).map(|topic| topic.id)
-            && self.groups.get_mut(broker).topics.remove(&id)
+            && self.groups.get_mut(broker).topics.remove(id)
         {
             self.leave_topic(id, broker);
         }

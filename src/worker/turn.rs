@@ -29,7 +29,7 @@ const ANSWERS_KEPT_LEN: usize = 2 * OUTPUT_BATCH_LEN;
 /// Connections whose peer has gone that are served in one turn.
 const ENDINGS_PER_TURN_MAX: usize = 32;
 /// Connections whose answers wait for each other.
-const WRITTEN_TOGETHER_MAX: usize = 32;
+const WRITTEN_TOGETHER_MAX: usize = 4;
 /// Bytes of answers that wait for each other; more would leave the caches before they are written.
 const WRITTEN_TOGETHER_LEN_MAX: usize = 64 * 1024;
 

@@ -14,6 +14,7 @@ use allocation_counter::AllocationInfo;
 use serde_json::{Value, json};
 use waypost::{
     config::{Config, Environment},
+    limits,
     protocol::code::RequestCode,
     registry::Command,
 };
@@ -1326,6 +1327,60 @@ fn f3_no_update_keeps_routes_back_for_ever_and_updates_can_be_switched_off() {
 }
 
 #[test]
+fn f7_a_compressed_registration_that_lies_is_refused_at_a_bounded_cost() {
+    let lying_len = |len: i32| {
+        [
+            &layout(1, &[])[..],
+            &len.to_be_bytes(),
+            b"T9 1 1 6 SINGLE_TAG",
+        ]
+        .concat()
+    };
+    let whole = [
+        layout(1, &[b"T9 8 8 6 SINGLE_TAG"]),
+        item(b"[]"),
+        vec![0; 4],
+    ]
+    .concat();
+    let whole = deflate(&whole);
+    let hostile = [
+        (
+            "inflates too far",
+            deflate(&vec![b' '; limits::INFLATED_LEN_MAX + 1]),
+        ),
+        (
+            "very many topics",
+            deflate(&layout(i32::MAX, &[b"T9 1 1 6 SINGLE_TAG"])),
+        ),
+        ("a huge length", deflate(&lying_len(i32::MAX))),
+        ("a negative length", deflate(&lying_len(-1))),
+        ("a stream cut short", whole[..whole.len() / 2].to_vec()),
+        ("no stream", b"junk, junk, junk".to_vec()),
+    ];
+    let broker = |addr: &str| reg("c", "b", 0, addr, &[], (0, 9, 9)).ext("compressed", "true");
+    let mut world = World::new();
+    world.send(1, &reg("c", "b", 0, "x:1", &many(2), (0, 1, 1)));
+    let (published, cluster) = (world.publications, world.cluster());
+    for (what, body) in hostile {
+        let broker = broker("y:1").body(body);
+        let mut code = 0;
+        let cost = allocation_counter::measure(|| code = world.send(2, &broker).code);
+        assert_eq!(code, 1, "{what}");
+        assert!(
+            cost.bytes_max < 2 * limits::INFLATED_LEN_MAX as u64,
+            "{what}: {cost:?}"
+        );
+    }
+    assert_eq!(
+        (world.publications, world.cluster()),
+        (published, cluster),
+        "the tables are untouched"
+    );
+    assert_eq!(world.code(&broker("x:1").body(whole)), 0);
+    assert!(world.route("T9").is_some());
+}
+
+#[test]
 fn f8_notices_go_to_members_of_the_group_alone() {
     let mut world = World::with("notifyMinBrokerIdChanged=true");
     let member = |name: &str, id, addr| {
@@ -1527,27 +1582,30 @@ fn h4_the_system_flag_of_a_topic_has_its_new_name() {
     }
 }
 
+/// A length word and the bytes behind it.
+fn item(bytes: &[u8]) -> Vec<u8> {
+    let len = u32::try_from(bytes.len()).expect("short");
+    [&len.to_be_bytes(), bytes].concat()
+}
+
+/// The contents of a compressed registration up to its topics, of which it says that there are `count`.
+fn layout(count: i32, topics: &[&[u8]]) -> Vec<u8> {
+    let version = item(br#"{"counter":3,"timestamp":17}"#);
+    let mut layout = [&version[..], &count.to_be_bytes()].concat();
+    layout.extend(topics.iter().flat_map(|topic| item(topic)));
+    layout
+}
+
+fn deflate(layout: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
+    std::io::Write::write_all(&mut encoder, layout).expect("memory");
+    encoder.finish().expect("memory")
+}
+
 #[test]
 fn h5_a_compressed_registration_is_read_by_the_senders_version() {
-    let mut text = Vec::new();
-    let mut item = |bytes: &[u8]| {
-        text.extend_from_slice(&u32::try_from(bytes.len()).expect("short").to_be_bytes());
-        text.extend_from_slice(bytes);
-    };
-    item(br#"{"counter":3,"timestamp":17}"#);
-    text.extend_from_slice(&2_u32.to_be_bytes());
-    let mut item = |bytes: &[u8]| {
-        text.extend_from_slice(&u32::try_from(bytes.len()).expect("short").to_be_bytes());
-        text.extend_from_slice(bytes);
-    };
-    item(b"T1 8 8 6 SINGLE_TAG");
-    item(b"T2 8 8 6 SINGLE_TAG");
-    item(b"[]");
-    let deflate = |text: &[u8]| {
-        let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
-        std::io::Write::write_all(&mut encoder, text).expect("memory");
-        encoder.finish().expect("memory")
-    };
+    let mut text = layout(2, &[b"T1 8 8 6 SINGLE_TAG", b"T2 8 8 6 SINGLE_TAG"]);
+    text.extend(item(b"[]"));
     let broker = reg("c", "b", 0, "x:1", &[], (0, 0, 0)).ext("compressed", "true");
     let old = deflate(&text);
     text.extend_from_slice(&0_u32.to_be_bytes());

@@ -182,6 +182,29 @@ fn h8_each_request_of_a_connection_is_answered_in_its_own_encoding() {
 }
 
 #[test]
+fn d14_one_server_carries_the_clients_that_all_choose_it() {
+    let server = Running::start("");
+    let mut broker = server.connect();
+    assert_eq!(
+        broker
+            .ask(&registration(1, "b", "127.0.0.1:1", &["T", "U"]))
+            .code,
+        0
+    );
+    // Both ends of each connection are of this process, which may have a thousand descriptors.
+    let mut clients: Vec<Client> = (0..300).map(|_| server.connect()).collect();
+    for round in 0..3 {
+        for client in &mut clients {
+            client.send(&route(round, "T"));
+        }
+        for client in &mut clients {
+            let answer = client.receive();
+            assert_eq!((answer.code, answer.opaque), (0, round));
+        }
+    }
+}
+
+#[test]
 fn many_clients_are_served_at_once() {
     let server = Running::start("");
     let mut broker = server.connect();

@@ -607,7 +607,7 @@ impl Author {
         }
     }
 
-    /// A connection with a request out ends, and another takes its place before there is an answer.
+    /// A connection ends with one request out and another unread, and the next takes its place before there is an answer.
     fn reconnect_in_haste(&mut self, number: usize) {
         let slot = self.brokers[number].slot;
         let end = if self.dice.percent(70) {
@@ -617,9 +617,21 @@ impl Author {
         };
         for then in [end, Step::Work] {
             self.register_fully(number);
-            let bytes = LARGE_FRAME_LEN;
-            self.steps
-                .extend([Step::Deliver { slot, bytes }, Step::Work, then, Step::Work]);
+            let arrives = Step::Deliver {
+                slot,
+                bytes: LARGE_FRAME_LEN,
+            };
+            self.steps.extend([arrives.clone(), Step::Work]);
+            let topic = self.dice.pick(&TOPICS);
+            self.send(
+                slot,
+                Request::Route(RouteQuery {
+                    topic,
+                    version: 479,
+                    zone: None,
+                }),
+            );
+            self.steps.extend([arrives, then, Step::Work]);
         }
     }
 
