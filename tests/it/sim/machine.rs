@@ -256,7 +256,8 @@ impl Machine {
     fn look_at_peers(&mut self, asked_at: Timestamp) -> Verdict {
         let idle = self.idle_timeout();
         let everyone = self.peers.iter().flatten().chain(&self.gone);
-        let senders = everyone.filter(|peer| peer.is_in_a_large_frame()).count();
+        let senders = everyone.filter(|peer| peer.may_wait_for_admission());
+        let senders = senders.count();
         for peer in self.peers.iter_mut().flatten().chain(&mut self.gone) {
             peer.look(&mut self.office)?;
             let is_ordered = |id| self.ordered.contains(&id);
@@ -264,7 +265,7 @@ impl Machine {
                 && !peer.line.id().is_some_and(is_ordered)
                 && !peer.is_to_be_closed(&self.office, asked_at, idle, senders > 1)
             {
-                return Err(format!("a lawful peer is cut off: {peer:?}"));
+                return Err(format!("a lawful peer is cut off: {:?}", peer.line.id()));
             }
         }
         for slot in &mut self.peers {
@@ -500,7 +501,10 @@ impl Machine {
         let (now, idle) = (self.now(), self.idle_timeout());
         let mut peers = self.peers.iter().flatten();
         if let Some(peer) = peers.find(|peer| peer.outlives(now, idle)) {
-            return Err(format!("a connection outlives its time: {peer:?}"));
+            return Err(format!(
+                "a connection outlives its time: {:?}",
+                peer.line.id()
+            ));
         }
         self.office.look_at_bindings()?;
         let model = &self.office.model;

@@ -197,9 +197,14 @@ impl Peer {
     }
 
     /// Whether the server has to wait for the end of a frame that needs admission.
-    pub(super) fn is_in_a_large_frame(&self) -> bool {
+    fn is_in_a_large_frame(&self) -> bool {
         let len = self.frames.front().copied().unwrap_or_default();
         self.arrived > 0 && len > LARGE_FRAME_LEN
+    }
+
+    /// Whether it has sent what the server may not have admitted yet, or not wholly.
+    pub(super) fn may_wait_for_admission(&self) -> bool {
+        self.is_in_a_large_frame() || !self.line.is_read()
     }
 
     /// The first request that is answered and not read.
