@@ -1719,6 +1719,26 @@ fn h11_one_way_requests_take_effect_and_are_not_answered() {
     assert_eq!(world.route("T1"), None);
 }
 
+/// A question about the route of `T1` by somebody in a zone.
+fn zone(mode: &str, name: &str) -> Ask {
+    route("T1")
+        .ext("__ZONE_MODE", mode)
+        .ext("__ZONE_NAME", name)
+}
+
+/// The brokers that a route names.
+fn seen(world: &mut World, ask: &Ask) -> Vec<String> {
+    let route = world.send(9, ask).json();
+    let of = |list: &str| -> Vec<String> {
+        let list = route[list].as_array().expect("a list");
+        list.iter()
+            .map(|data| data["brokerName"].as_str().expect("a name").into())
+            .collect()
+    };
+    assert_eq!(of("brokerDatas"), of("queueDatas"));
+    of("brokerDatas")
+}
+
 #[test]
 fn h13_a_zone_sees_its_brokers_and_masterless_groups() {
     let mut world = World::new();
@@ -1735,36 +1755,28 @@ fn h13_a_zone_sees_its_brokers_and_masterless_groups() {
         3,
         &reg("c", "b3", 1, "z:1", &table, (0, 1, 1)).ext("enableActingMaster", "false"),
     );
-    let zone = |mode: &str, name: &str| {
-        route("T1")
-            .ext("__ZONE_MODE", mode)
-            .ext("__ZONE_NAME", name)
-    };
-    let mut names = |ask: &Ask| -> Vec<String> {
-        let route = world.send(9, ask).json();
-        let of = |list: &str, key: &str| -> Vec<String> {
-            route[list]
-                .as_array()
-                .expect("a list")
-                .iter()
-                .map(|data| data[key].as_str().expect("a name").into())
-                .collect()
-        };
-        assert_eq!(
-            of("brokerDatas", "brokerName"),
-            of("queueDatas", "brokerName")
-        );
-        of("brokerDatas", "brokerName")
-    };
-    assert_eq!(names(&zone("true", "Z1")), ["b1", "b3"]);
-    assert_eq!(names(&zone("TRUE", "none")), ["b3"]);
+    assert_eq!(seen(&mut world, &zone("true", "Z1")), ["b1", "b3"]);
+    assert_eq!(seen(&mut world, &zone("TRUE", "none")), ["b3"]);
     for unfiltered in [
         zone("true", " "),
         zone("false", "z1"),
         zone("", "z1"),
         route("T1"),
     ] {
-        assert_eq!(names(&unfiltered), ["b1", "b2", "b3"]);
+        assert_eq!(seen(&mut world, &unfiltered), ["b1", "b2", "b3"]);
+    }
+}
+
+#[test]
+fn h13_a_group_whose_slave_acts_as_master_is_not_masterless() {
+    for (acts, elsewhere) in [("true", vec![]), ("false", vec!["b"])] {
+        let mut world = World::with("supportActingMaster=true");
+        let slave = reg("c", "b", 1, "x:1", &many(2), (0, 1, 1))
+            .ext("enableActingMaster", acts)
+            .ext("__ZONE_NAME", "z1");
+        world.send(1, &slave);
+        assert_eq!(seen(&mut world, &zone("true", "z1")), ["b"]);
+        assert_eq!(seen(&mut world, &zone("true", "z2")), elsewhere);
     }
 }
 

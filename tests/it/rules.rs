@@ -620,6 +620,20 @@ fn a_past_heartbeat_does_not_outlive_a_registration_over_another_connection() {
 }
 
 #[test]
+fn a_late_heartbeat_does_not_bind_its_connection_to_the_addresss_next_life() {
+    let mut world = World::new();
+    let broker = reg("c", "b", 0, "x:1", &topics(&["A", "B"]), (0, 1, 1));
+    world.send(1, &broker);
+    let binding = world.process(2, &heartbeat("c", "b", "x:1"));
+    assert!(binding.is_some(), "it is on its way to the writer");
+    world.send(1, &unreg("c", "b", 0, "x:1"));
+    world.send(3, &broker);
+    world.apply(binding);
+    world.close(3);
+    assert_eq!(world.route("A"), None);
+}
+
+#[test]
 fn strangers_that_heartbeat_for_a_broker_do_not_push_out_its_connection() {
     let mut world = World::new();
     let broker = reg("c", "b", 0, "x:1", &topics(&["A", "B"]), (0, 1, 1));
