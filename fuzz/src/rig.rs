@@ -401,10 +401,14 @@ impl Rig {
         }
     }
 
-    /// What a poll tells now, and does not tell again.
+    /// What a poll tells now, and does not tell again. Of the mailboxes first: a turn that emptied them at once would give a slot
+    /// away before it hears of the slot's old tenant.
     #[must_use]
     pub fn poll(&mut self) -> Vec<Event> {
         let mut events = Vec::new();
+        if self.bell.0.take() {
+            events.push(Event::Mail);
+        }
         for (slot, Slot { line, .. }) in (0..).zip(&self.sockets.0.borrow().slots) {
             let mut line = line.line();
             if !line.is_closed
@@ -412,9 +416,6 @@ impl Rig {
             {
                 events.push(Event::Socket(slot, readiness));
             }
-        }
-        if self.bell.0.take() {
-            events.push(Event::Mail);
         }
         events
     }

@@ -166,6 +166,7 @@ impl<E: Edge> Worker<E> {
         self.serve_ready();
         if self.has_heard_all(count) {
             self.handle_deadlines(polled.asked_at);
+            self.close_stalled(polled.asked_at);
         }
         self.admit();
         self.desk.outbox.flush(self.desk.now);
@@ -394,13 +395,16 @@ impl<E: Edge> Worker<E> {
         }
     }
 
-    /// Closes those that keep others from sending, and lets the next ones send.
-    fn admit(&mut self) {
-        let now = self.desk.now;
+    /// Closes those that had kept others from sending for too long at `now`.
+    fn close_stalled(&mut self, now: Timestamp) {
         for id in self.desk.admission.stalled(now) {
             self.close(id, &CloseReason::Stalled);
         }
-        while let Some(id) = self.desk.admission.pop_admitted(now) {
+    }
+
+    /// Lets those send for whom there is room.
+    fn admit(&mut self) {
+        while let Some(id) = self.desk.admission.pop_admitted(self.desk.now) {
             if let Some(peer) = self.connections.get_mut(id) {
                 peer.admitted();
                 self.enqueue(id);

@@ -5,14 +5,18 @@ use std::{sync::Arc, time::Duration};
 use waypost::{
     connection::{StreamLimits, admission},
     ids::ConnectionId,
-    limits::{FRAME_LEN_MAX, READ_PER_TURN_MAX, STOP_FLUSH_TIMEOUT},
+    limits::{
+        ADMISSION_STALL_TIMEOUT, FRAME_LEN_MAX, LARGE_FRAME_LEN, READ_PER_TURN_MAX,
+        STOP_FLUSH_TIMEOUT,
+    },
+    registry::Command,
     time::Timestamp,
     worker::{EVENTS_MAX, Event, Next, Readiness, message::Order},
 };
 
 use crate::{
     corpus::properties::rig::{Far, Rig, Sizes, Socket, line},
-    world::{World, ask, read_reply},
+    world::{World, ask, read_reply, reg, topics},
 };
 
 const NOW: Timestamp = Timestamp::from_millis(1_000);
@@ -20,6 +24,11 @@ const NOW: Timestamp = Timestamp::from_millis(1_000);
 const ROOM: usize = 1 << 30;
 
 fn rig() -> Rig {
+    rig_with(admission::share(1, FRAME_LEN_MAX))
+}
+
+/// A worker whose unfinished large frames may hold so many bytes.
+fn rig_with(unfinished_len_max: usize) -> Rig {
     let sizes = Sizes {
         credits: 10,
         commands: 10,
@@ -29,7 +38,7 @@ fn rig() -> Rig {
             high_water: 64 * 1024,
             low_water: 32 * 1024,
         },
-        unfinished_len_max: admission::share(1, FRAME_LEN_MAX),
+        unfinished_len_max,
     };
     Rig::new(Arc::clone(&World::new().snapshot), sizes)
 }
@@ -125,6 +134,58 @@ fn deadlines_are_met_after_a_round_of_full_polls_and_not_before() {
 }
 
 #[test]
+fn who_stalls_is_judged_by_what_had_arrived_before_the_last_poll() {
+    let frame = request(2 * LARGE_FRAME_LEN);
+    let (begun, rest) = frame.split_at(LARGE_FRAME_LEN + 1000);
+    for goes_on in [true, false] {
+        // One at a time.
+        let mut rig = rig_with(0);
+        let (first, second) = (connect(&rig, ROOM), connect(&rig, ROOM));
+        rig.poll_and_turn(NOW);
+        for peer in [&first, &second] {
+            peer.deliver(begun);
+            rig.poll_and_turn(NOW);
+        }
+        let asked_at = NOW.after(Duration::from_secs(1));
+        let later = NOW.after(ADMISSION_STALL_TIMEOUT);
+
+        let events = rig.poll();
+        if goes_on {
+            first.deliver(rest);
+        }
+        rig.turn(asked_at, later, events);
+        assert!(
+            !first.is_closed(),
+            "the process was stopped behind the poll"
+        );
+        rig.poll_and_turn(later);
+
+        assert_eq!(first.is_closed(), !goes_on);
+        second.deliver(rest);
+        rig.poll_and_turn(later);
+        assert_eq!(read_reply(&second.take_sent()).code, 3);
+    }
+}
+
+#[test]
+fn answers_that_a_broken_connection_leaves_behind_reach_nobody_else() {
+    let mut rig = rig();
+    let (broken, next) = (connect(&rig, ROOM), connect(&rig, ROOM));
+    rig.poll_and_turn(NOW);
+    for (peer, opaque) in [(&broken, 1), (&next, 2)] {
+        peer.deliver(&ask(1001).opaque(opaque).wire());
+    }
+    broken.shatter();
+    next.finish();
+
+    let executed = rig.poll_and_turn(NOW);
+
+    let executed: Vec<i32> = executed.iter().map(|request| request.opaque).collect();
+    assert_eq!(executed, [1, 2], "the broken one is served first");
+    assert_eq!(read_reply(&next.take_sent()).opaque, 2);
+}
+
+#[test]
 fn a_socket_that_cannot_be_watched_is_closed_and_its_slot_serves_the_next() {
     let mut rig = rig();
     rig.fail_registrations(1);
@@ -163,5 +224,28 @@ fn a_stop_waits_for_a_peer_to_take_its_answers_and_for_so_long_only() {
         assert_eq!(rig.next(), Next::End, "the peer takes its answer: {takes}");
         rig.close_all();
         assert!(peer.is_closed());
+    }
+}
+
+#[test]
+fn the_writer_is_told_of_a_brokers_end_unless_the_server_stops() {
+    for stops in [false, true] {
+        let mut rig = rig();
+        let broker = connect(&rig, ROOM);
+        broker.deliver(&reg("c", "b", 0, "x:1", &topics(&["A", "B"]), (0, 1, 1)).wire());
+        rig.poll_and_turn(NOW);
+        rig.poll_and_turn(NOW);
+        let registers = rig.next_command();
+        assert!(matches!(registers, Some(Command::Register(..))));
+        if stops {
+            order(&rig, Order::Stop);
+        }
+        order(&rig, Order::Close(id(&broker)));
+
+        rig.poll_and_turn(NOW);
+
+        assert!(broker.is_closed());
+        let told = matches!(rig.next_command(), Some(Command::ConnectionClosed(_)));
+        assert_eq!(told, !stops);
     }
 }

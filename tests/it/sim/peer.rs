@@ -170,7 +170,7 @@ impl Peer {
         let is_over = self.active_at.after(idle) <= asked_at;
         let has_stalled = self.is_in_a_large_frame()
             && others_send
-            && self.began_at.after(ADMISSION_STALL_TIMEOUT) <= office.world.now;
+            && self.began_at.after(ADMISSION_STALL_TIMEOUT) <= asked_at;
         match self.conduct {
             Conduct::Broken | Conduct::Unlawful => true,
             Conduct::Lawful | Conduct::Finishes => is_over || has_stalled,
