@@ -147,6 +147,21 @@ pub const LINGER_TIMEOUT: Duration = Duration::from_secs(5);
 /// Commands that the writer applies before it publishes: bounds the time to the first answer of a storm.
 pub const WRITER_DRAIN_MAX: usize = 256;
 
+/// Answers of so many connections wait to be written together.
+pub const WRITTEN_TOGETHER_MAX: usize = 4;
+
+/// Bytes of answers that wait so; more would leave the caches before they are written.
+pub const WRITTEN_TOGETHER_LEN_MAX: usize = 64 * 1024;
+
+/// A buffer of answers that has grown beyond this is given back when they are written.
+pub const ANSWERS_KEPT_LEN: usize = 2 * OUTPUT_BATCH_LEN;
+
+/// Connections whose peer has gone that a worker serves in one turn: closing a socket takes longer than answering.
+pub const ENDINGS_PER_TURN_MAX: usize = 32;
+
+/// Readiness events that a worker takes in one turn.
+pub const EVENTS_MAX: usize = 1024;
+
 /// Orders (new connections, closes) that a worker takes in one turn.
 pub const ORDERS_MAX: usize = 1024;
 

@@ -9,7 +9,10 @@ use std::{
 use mio::{Events, Interest, Poll, Token, net::TcpStream};
 
 use super::{clock::Clock, message::PollWaker};
-use crate::worker::{EVENTS_MAX, Edge, Event, Inlets, Next, Polled, Readiness, Worker};
+use crate::{
+    limits::EVENTS_MAX,
+    worker::{Edge, Event, Inlets, Next, Polled, Readiness, Worker},
+};
 
 /// The mailboxes' token; sockets have those of their slots.
 pub(super) const WAKER: Token = Token(usize::MAX);

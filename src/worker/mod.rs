@@ -22,9 +22,6 @@ use crate::{ids::ConnectionId, protocol::command::RemotingCommand, time::Timesta
 
 pub use turn::{Inlets, Worker};
 
-/// Readiness events that a worker takes in one turn.
-pub const EVENTS_MAX: usize = 1024;
-
 /// What a worker is built upon.
 pub trait Edge: Debug {
     /// One peer's socket, which never blocks. It is closed by being dropped.
@@ -86,7 +83,7 @@ pub struct Polled<E> {
     pub asked_at: Timestamp,
     /// The moment after it: every rule of the turn sees the same.
     pub now: Timestamp,
-    /// At most [`EVENTS_MAX`].
+    /// At most [`EVENTS_MAX`](crate::limits::EVENTS_MAX).
     pub events: E,
 }
 

@@ -3,7 +3,7 @@
 use std::{collections::VecDeque, net::SocketAddr};
 
 use super::{
-    EVENTS_MAX, Edge, Event, Next, Polled,
+    Edge, Event, Next, Polled,
     connections::Connections,
     helper::Done,
     log_limit::LogLimit,
@@ -15,23 +15,15 @@ use crate::{
     connection::{Connection, Handled, StreamLimits, admission::Admission, deadlines::Deadlines},
     ids::ConnectionId,
     limits::{
-        IN_FLIGHT_MAX, ORDERS_MAX, OUTPUT_BATCH_LEN, READ_SCRATCH_LEN, RETRY_INTERVAL,
-        STOP_FLUSH_TIMEOUT,
+        ANSWERS_KEPT_LEN, ENDINGS_PER_TURN_MAX, EVENTS_MAX, IN_FLIGHT_MAX, ORDERS_MAX,
+        READ_SCRATCH_LEN, RETRY_INTERVAL, STOP_FLUSH_TIMEOUT, WRITTEN_TOGETHER_LEN_MAX,
+        WRITTEN_TOGETHER_MAX,
     },
     processor::{self, RouteCache},
     registry::{Command, RouteSnapshot},
     sync::{Receiver, Subscriber, Wake},
     time::Timestamp,
 };
-
-/// An answer buffer that has grown beyond this is given back after its turn.
-const ANSWERS_KEPT_LEN: usize = 2 * OUTPUT_BATCH_LEN;
-/// Connections whose peer has gone that are served in one turn.
-const ENDINGS_PER_TURN_MAX: usize = 32;
-/// Connections whose answers wait for each other.
-const WRITTEN_TOGETHER_MAX: usize = 4;
-/// Bytes of answers that wait for each other; more would leave the caches before they are written.
-const WRITTEN_TOGETHER_LEN_MAX: usize = 64 * 1024;
 
 /// What reaches a worker from other threads.
 #[derive(Debug)]

@@ -6,12 +6,12 @@ use waypost::{
     connection::{StreamLimits, admission},
     ids::ConnectionId,
     limits::{
-        ADMISSION_STALL_TIMEOUT, FRAME_LEN_MAX, LARGE_FRAME_LEN, READ_PER_TURN_MAX,
+        ADMISSION_STALL_TIMEOUT, EVENTS_MAX, FRAME_LEN_MAX, LARGE_FRAME_LEN, READ_PER_TURN_MAX,
         STOP_FLUSH_TIMEOUT,
     },
     registry::Command,
     time::Timestamp,
-    worker::{EVENTS_MAX, Event, Next, Readiness, message::Order},
+    worker::{Event, Next, Readiness, message::Order},
 };
 
 use crate::{

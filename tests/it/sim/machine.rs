@@ -307,6 +307,11 @@ impl Machine {
         let mut to_close = BTreeSet::new();
         if world.registry.poll_timeout().is_some_and(|at| at <= now) {
             world.registry.handle_timeout(now);
+            if world.registry.poll_timeout().is_some_and(|at| at <= now) {
+                return Err(
+                    "the writer has looked for silent brokers, and is to look again at once".into(),
+                );
+            }
             to_close = self.office.model.scan(now.as_millis());
             touched = true;
         }
