@@ -113,30 +113,6 @@ fn the_last_drain_finds_what_was_pushed_before_the_flag_rose() {
     });
 }
 
-/// An order to close a connection that was given before a reply over it is seen no later than the reply, so the reply is not
-/// written: what a peer has been told is not taken back by what came before.
-#[test]
-fn a_close_given_before_a_reply_is_seen_with_it() {
-    model(|| {
-        let (orders, mut order_inbox) = mailbox(1, Nobody);
-        let (replies, mut reply_inbox) = mailbox(1, Nobody);
-
-        let writer = spawn(move || {
-            orders.send(()).expect("there is room");
-            replies.send(()).expect("there is room");
-        });
-        // A worker's turn.
-        let replied = reply_inbox.drain(1, |()| ()).count;
-        let closed = order_inbox.drain(1, |()| ()).count;
-        assert!(
-            closed >= replied,
-            "replied over a connection that is to be closed"
-        );
-
-        join(writer);
-    });
-}
-
 /// L7. The reply mailbox holds as many as the worker may have out, so the writer never has a reply left over.
 #[test]
 fn with_in_flight_credits_a_reply_is_never_refused() {
