@@ -67,7 +67,7 @@ pub enum Handled {
     Submitted,
     /// It is out at the helper, and nothing behind it is executed until it comes back.
     GivenAway,
-    /// Its command waits for a credit, and the connection with it until [`Connection::submitted`].
+    /// Its command waits for a credit, and the connection with it until [`Connection::started`].
     Held,
 }
 
@@ -139,6 +139,8 @@ pub struct Connection {
     stop: Stop,
     opened: bool,
     held: bool,
+    /// The last request that was executed is out at the helper.
+    given_away: bool,
     /// A command is out that takes effect later than it is applied (its file has to be written): nothing may overtake it.
     barrier: bool,
     /// The answer to a request that needed no writer after all, while commands before it are out.
@@ -162,6 +164,7 @@ impl Connection {
             stop: Stop::Peer,
             opened: false,
             held: false,
+            given_away: false,
             barrier: false,
             deferred: Vec::new(),
             clogged: false,
@@ -316,7 +319,7 @@ impl Connection {
     ) {
         let (before, answers_len) = (self.outstanding.commands(), out.len());
         let handled = handler.handle(place, request, out, &mut self.outstanding);
-        self.held = handled == Handled::Held;
+        self.started(handled);
         self.barrier |= match handled {
             Handled::Done => false,
             Handled::Submitted => is_written_to_disk(request.code),
@@ -357,9 +360,11 @@ impl Connection {
         !self.held && self.outstanding.commands() < IN_FLIGHT_PER_CONNECTION_MAX
     }
 
-    /// The command that waited for a credit is out. Its credit is in [`Self::outstanding_mut`].
-    pub fn submitted(&mut self) {
-        self.held = false;
+    /// What became of the work of the request that is executed, or of what waited for a credit or for the helper. Its credit is in
+    /// [`Self::outstanding_mut`].
+    pub fn started(&mut self, handled: Handled) {
+        self.held = handled == Handled::Held;
+        self.given_away = handled == Handled::GivenAway;
     }
 
     /// What is out at the writer, to take and give back credits.
@@ -393,17 +398,13 @@ impl Connection {
                 self.output.share(piece);
             }
         }
+        self.given_away = false;
         self.handle_reply(credits, None);
     }
 
     /// A request that was given away came back as a command, which the caller submits, and then says what became of it.
     pub fn take_back(&mut self, credits: &mut Credits) {
         credits.give_back(&mut self.outstanding);
-    }
-
-    /// See [`Self::take_back`].
-    pub fn submitted_again(&mut self, handled: Handled) {
-        self.held = handled == Handled::Held;
     }
 
     /// Bytes to write before any others.
@@ -477,7 +478,7 @@ impl Connection {
     /// Whether the peer sends no more and every complete request of its is executed.
     #[must_use]
     pub fn has_executed_all(&self) -> bool {
-        self.lingers_until.is_some() && self.stop == Stop::Peer && !self.held
+        self.lingers_until.is_some() && self.stop == Stop::Peer && !self.held && !self.given_away
     }
 
     /// Whether the peer sends no more.

@@ -363,7 +363,7 @@ fn a_connection_whose_command_waits_for_a_credit_executes_nothing_until_it_is_ou
 
     world.credits.give_back(&mut other);
     assert!(world.credits.take(world.connection.outstanding_mut(), 0));
-    world.connection.submitted();
+    world.connection.started(Handled::Submitted);
     world.out_at_writer.push(ReplyHead::default());
     world.resume();
     assert_eq!(world.executed, [1], "the read waits for the command");

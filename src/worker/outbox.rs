@@ -148,8 +148,8 @@ impl Outbox {
                 .take(connection.outstanding_mut(), front.request_len)
         });
         if credited && let Some(Waiting { work, .. }) = self.waiting.pop_front() {
-            connection.submitted();
-            self.start(work);
+            let handled = self.start(work);
+            connection.started(handled);
         }
         credited
     }

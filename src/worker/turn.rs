@@ -156,7 +156,8 @@ impl<E: Edge> Worker<E> {
                 .drain(ORDERS_MAX, |order| self.handle_order(order));
         }
         self.serve_ready();
-        if self.has_heard_all(count) {
+        // Who stops reads nothing, so it cannot judge who is silent; what it waits for has a deadline of its own.
+        if self.has_heard_all(count) && self.stops_at.is_none() {
             self.handle_deadlines(polled.asked_at);
             self.close_stalled(polled.asked_at);
         }
@@ -191,11 +192,10 @@ impl<E: Edge> Worker<E> {
         } else {
             self.deadlines.poll_timeout()
         };
+        let of_silence = [of_connections, self.desk.admission.poll_timeout()];
         let deadlines = [
-            of_connections,
-            self.desk.admission.poll_timeout(),
+            self.stops_at.or(of_silence.into_iter().flatten().min()),
             self.desk.outbox.poll_timeout(),
-            self.stops_at,
         ];
         Next::Wait(deadlines.into_iter().flatten().min())
     }
@@ -257,7 +257,7 @@ impl<E: Edge> Worker<E> {
                     let work = Work::Command(command);
                     let handled =
                         outbox.submit(id, work, request_len, connection.outstanding_mut());
-                    connection.submitted_again(handled);
+                    connection.started(handled);
                     if marks && handled == Handled::Submitted {
                         peer.mark_broker();
                     }

@@ -249,3 +249,30 @@ fn the_writer_is_told_of_a_brokers_end_unless_the_server_stops() {
         assert_eq!(told, !stops);
     }
 }
+
+#[test]
+fn the_writer_is_told_of_a_connections_end_behind_the_registration_that_the_helper_reads() {
+    let mut rig = rig();
+    let broker = connect(&rig, ROOM);
+    let small = reg("c", "b", 0, "x:1", &topics(&["A", "B"]), (0, 1, 1));
+    let names: Vec<String> = (0..1000).map(|number| format!("T{number}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let large = reg("c", "b", 0, "x:1", &topics(&names), (0, 2, 2));
+    broker.deliver(&small.wire());
+    broker.deliver(&large.wire());
+    broker.finish();
+    rig.poll_and_turn(NOW);
+    rig.poll_and_turn(NOW);
+    assert!(matches!(rig.next_command(), Some(Command::Register(..))));
+
+    assert!(rig.next_command().is_none(), "it has not executed all");
+    assert!(rig.help(NOW).is_some());
+    rig.poll_and_turn(NOW);
+
+    assert!(matches!(rig.next_command(), Some(Command::Register(..))));
+    assert!(matches!(
+        rig.next_command(),
+        Some(Command::ConnectionClosed(_))
+    ));
+    assert!(rig.next_command().is_none());
+}
