@@ -305,6 +305,7 @@ impl<S: Read + Write> Peer<S> {
         };
         let (limits, answers) = (&desk.limits, &mut desk.answers);
         let answered_before = answers.len();
+        let there = self.connection.input_len() + arrived.map_or(0, |arrived| arrived.count);
         let executed = match arrived {
             Some(Arrived { lent, count }) => {
                 let input = &desk.scratch[..lent + count];
@@ -314,6 +315,10 @@ impl<S: Read + Write> Peer<S> {
             None => self.connection.resume(limits, answers, clerk),
         };
         let answered = desk.answers.len() - answered_before;
+        if self.connection.input_len() < there {
+            // A frame that was admitted is done with. The next one has a time of its own, and takes its turn.
+            self.release_admission(id, &mut desk.admission);
+        }
         self.settle(id, desk, executed)?;
         Ok(answered)
     }

@@ -168,6 +168,35 @@ fn who_stalls_is_judged_by_what_had_arrived_before_the_last_poll() {
 }
 
 #[test]
+fn a_large_frame_behind_another_has_a_time_of_its_own() {
+    let frame = request(2 * LARGE_FRAME_LEN);
+    let (begun, rest) = frame.split_at(LARGE_FRAME_LEN + 1000);
+    // One at a time.
+    let mut rig = rig_with(0);
+    let (first, second) = (connect(&rig, ROOM), connect(&rig, ROOM));
+    rig.poll_and_turn(NOW);
+    first.deliver(begun);
+    rig.poll_and_turn(NOW);
+    // Late, but nobody waits for its place. The next one begins in the same piece.
+    let later = NOW.after(2 * ADMISSION_STALL_TIMEOUT);
+    first.deliver(rest);
+    first.deliver(&frame[..100]);
+    rig.poll_and_turn(later);
+    assert_eq!(read_reply(&first.take_sent()).code, 3);
+
+    second.deliver(begun);
+    rig.poll_and_turn(later);
+    assert!(!first.is_closed(), "its frame has just begun");
+
+    for (peer, rest) in [(&first, &frame[100..]), (&second, rest)] {
+        peer.deliver(rest);
+        rig.poll_and_turn(later);
+        rig.poll_and_turn(later);
+        assert_eq!(read_reply(&peer.take_sent()).code, 3);
+    }
+}
+
+#[test]
 fn answers_that_a_broken_connection_leaves_behind_reach_nobody_else() {
     let mut rig = rig();
     let (broken, next) = (connect(&rig, ROOM), connect(&rig, ROOM));
