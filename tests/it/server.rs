@@ -181,16 +181,18 @@ fn h8_each_request_of_a_connection_is_answered_in_its_own_encoding() {
     }
 }
 
+/// A broker of the topics T and U, registered.
+fn with_a_broker(server: &Running) -> Client {
+    let mut broker = server.connect();
+    let registers = registration(1, "b", "127.0.0.1:1", &["T", "U"]);
+    assert_eq!(broker.ask(&registers).code, 0);
+    broker
+}
+
 #[test]
 fn d14_one_server_carries_the_clients_that_all_choose_it() {
     let server = Running::start("");
-    let mut broker = server.connect();
-    assert_eq!(
-        broker
-            .ask(&registration(1, "b", "127.0.0.1:1", &["T", "U"]))
-            .code,
-        0
-    );
+    let _broker = with_a_broker(&server);
     // Both ends of each connection are of this process, which may have a thousand descriptors.
     let mut clients: Vec<Client> = (0..300).map(|_| server.connect()).collect();
     for round in 0..3 {
@@ -207,13 +209,7 @@ fn d14_one_server_carries_the_clients_that_all_choose_it() {
 #[test]
 fn many_clients_are_served_at_once() {
     let server = Running::start("");
-    let mut broker = server.connect();
-    assert_eq!(
-        broker
-            .ask(&registration(1, "b", "127.0.0.1:1", &["T", "U"]))
-            .code,
-        0
-    );
+    let mut broker = with_a_broker(&server);
     thread::scope(|scope| {
         for _ in 0..16 {
             scope.spawn(|| {

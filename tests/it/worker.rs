@@ -257,6 +257,32 @@ fn a_stop_waits_for_a_peer_to_take_its_answers_and_for_so_long_only() {
 }
 
 #[test]
+fn a_worker_that_stops_closes_nobody_for_a_silence_that_it_does_not_hear() {
+    let frame = request(2 * LARGE_FRAME_LEN);
+    let begun = &frame[..LARGE_FRAME_LEN + 1000];
+    // One at a time, and the first one's answer does not fit into its socket.
+    let mut rig = rig_with(0);
+    let (first, second) = (connect(&rig, 1), connect(&rig, ROOM));
+    rig.poll_and_turn(NOW);
+    first.deliver(&request(10));
+    for peer in [&first, &second] {
+        peer.deliver(begun);
+        rig.poll_and_turn(NOW);
+    }
+    let stalled = NOW.after(ADMISSION_STALL_TIMEOUT);
+    let before = NOW.after(ADMISSION_STALL_TIMEOUT - Duration::from_millis(1));
+    order(&rig, Order::Stop);
+    rig.poll_and_turn(before);
+
+    rig.poll_and_turn(stalled);
+
+    assert!(!first.is_closed(), "its answer is not written yet");
+    first.make_room(ROOM);
+    rig.poll_and_turn(stalled);
+    assert_eq!(read_reply(&first.take_sent()).code, 3);
+}
+
+#[test]
 fn the_writer_is_told_of_a_brokers_end_unless_the_server_stops() {
     for stops in [false, true] {
         let mut rig = rig();
