@@ -14,6 +14,8 @@ compile_error!(
     "a model was asked for, but `--cfg loom` did not get through: RUSTFLAGS or a [target] rustflags has replaced it"
 );
 
+pub mod rig;
+
 use std::{sync::atomic::AtomicUsize as UnseenAtomicUsize, thread as os_thread, time::Instant};
 
 #[cfg(loom)]

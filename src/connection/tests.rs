@@ -1,5 +1,7 @@
 //! A connection under simulated peers, writers and time.
 
+use proptest::{collection::vec, prelude::*};
+
 use super::*;
 use crate::{limits::IN_FLIGHT_MAX, protocol::frame::FrameError};
 
@@ -572,4 +574,97 @@ fn only_large_frames_need_admission() {
     );
     world.receive(&large[1000..]).unwrap();
     assert_eq!(world.connection.large_unfinished_frame_len(), None);
+}
+
+/// A stream, and where it is cut.
+fn cut(stream: &[u8], cuts: &[prop::sample::Index]) -> Vec<Vec<u8>> {
+    let mut places: Vec<usize> = cuts.iter().map(|cut| cut.index(stream.len() + 1)).collect();
+    places.sort_unstable();
+    places.push(stream.len());
+    let mut from = 0;
+    let piece = |place| {
+        let piece = stream[from..place].to_vec();
+        from = place;
+        piece
+    };
+    places.into_iter().map(piece).collect()
+}
+
+/// Codes with lengths of bodies: that are read at once, that are too long to lend, that are large.
+fn requests(codes: &'static [i32]) -> impl Strategy<Value = Vec<Vec<u8>>> {
+    let body_len =
+        prop_oneof![4 => 0..300_usize, 1 => 0..2 * LENT_INPUT_LEN_MAX, 1 => 0..2 * LARGE_FRAME_LEN];
+    let request = (prop::sample::select(codes), body_len);
+    vec(request, 0..8).prop_map(|requests| {
+        let requests = requests.into_iter().enumerate();
+        requests
+            .map(|(place, (code, body_len))| frame(code, place, body_len))
+            .collect()
+    })
+}
+
+/// The beginnings of frames that there cannot be.
+fn rubbish() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        Just(vec![0, 0, 0, 3, 0]),
+        Just(vec![0xff; 4]),
+        Just(b"GET / HTTP/1.1\r\n".to_vec()),
+        Just(vec![0, 0, 0, 8, 2, 0, 0, 0]),
+        Just(vec![0, 0, 0, 8, 0, 0, 0, 5]),
+        Just(vec![0, 0, 0, 8, 0, 0, 0, 4, b'[', b'1', b']', b' ']),
+    ]
+}
+
+proptest! {
+    // A failure prints its input; that belongs into a test of its own.
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 64, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_a_stream_is_and_however_it_is_cut_it_is_executed_and_answered_alike(
+        requests in requests(&[ROUTE, REGISTER, PUT, DELETE]),
+        cuts in vec(any::<prop::sample::Index>(), 0..12),
+    ) {
+        let stream = requests.concat();
+        let play = |pieces: Vec<Vec<u8>>| {
+            let mut world = World::new();
+            for piece in pieces {
+                // As the worker does: who waits for the writer is not read.
+                while !world.connection.wants_input() {
+                    world.reply();
+                }
+                world.receive(&piece).unwrap();
+            }
+            while !world.out_at_writer.is_empty() {
+                world.reply();
+            }
+            world.connection.keep_output(&world.answers);
+            (world.executed, world.connection.output().as_slice().to_vec(), world.connection.input_len())
+        };
+        let (executed, answers, left) = play(cut(&stream, &cuts));
+        prop_assert_eq!(executed.len(), requests.len());
+        prop_assert!(executed.is_sorted());
+        prop_assert_eq!(left, 0);
+        prop_assert_eq!((executed, answers, left), play(vec![stream]));
+    }
+
+    #[test]
+    fn what_is_refused_is_refused_behind_all_that_came_before_it_and_with_all_behind_it(
+        requests in requests(&[ROUTE, DELETE]),
+        rubbish in rubbish(),
+        cuts in vec(any::<prop::sample::Index>(), 0..12),
+    ) {
+        let behind = frame(ROUTE, 100, 0);
+        let stream = [&requests.concat()[..], &rubbish, &behind].concat();
+        let play = |pieces: Vec<Vec<u8>>| {
+            let mut world = World::new();
+            let refused = pieces.iter().find_map(|piece| world.receive(piece).err());
+            (world.executed, world.answers.len(), refused)
+        };
+        let (executed, answered, refused) = play(cut(&stream, &cuts));
+        let all: Vec<i32> = (0..).take(requests.len()).collect();
+        prop_assert_eq!(&executed, &all);
+        prop_assert_eq!(answered, 10 * all.len());
+        prop_assert!(refused.is_some());
+        prop_assert_eq!((executed, answered, refused), play(vec![stream]));
+    }
 }

@@ -1,5 +1,7 @@
 //! The thread that executes what workers give away.
 
+use mio::net::TcpStream;
+
 use super::{clock::Clock, message::PollWaker, writer::WorkerDoor};
 use crate::{
     limits::HELPER_DRAIN_MAX,
@@ -19,7 +21,11 @@ pub(super) struct HelperThread {
 }
 
 impl HelperThread {
-    pub(super) fn new(helper: Helper, workers: &[WorkerDoor<PollWaker>], clock: Clock) -> Self {
+    pub(super) fn new(
+        helper: Helper,
+        workers: &[WorkerDoor<TcpStream, PollWaker>],
+        clock: Clock,
+    ) -> Self {
         Self {
             helper,
             replies: workers

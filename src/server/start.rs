@@ -8,7 +8,7 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-use mio::Poll;
+use mio::{Poll, net::TcpStream};
 
 use super::{
     Server, Thread, WorkerThread,
@@ -87,7 +87,7 @@ struct Wiring {
 /// A worker with both ends of its wires.
 struct StartedWorker {
     thread: WorkerThread,
-    door: WorkerDoor<PollWaker>,
+    door: WorkerDoor<TcpStream, PollWaker>,
 }
 
 /// See [`Server::start`].
@@ -187,7 +187,7 @@ fn worker_count(config: &Config) -> usize {
         .min(usize::from(u16::MAX))
 }
 
-type Doors = Vec<WorkerDoor<PollWaker>>;
+type Doors = Vec<WorkerDoor<TcpStream, PollWaker>>;
 
 fn start_workers(wiring: &Wiring, count: usize) -> Result<(Vec<WorkerThread>, Doors), StartError> {
     let started = (0..count).map(|index| start_worker(wiring, index));
@@ -251,7 +251,7 @@ fn start_helper(
 }
 
 fn start_writer(
-    writer: Writer<PollWaker>,
+    writer: Writer<TcpStream, PollWaker>,
     commands: Receiver<Command, Unparker>,
     parker: Parker,
     waker: Unparker,

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use super::{
     clock::Clock,
-    message::{Notice, Order, PersistJob},
+    message::{Notice, PersistJob},
     stats::TurnStats,
 };
 use crate::{
@@ -16,16 +16,20 @@ use crate::{
     registry::{Command, Effect, Registry, RouteSnapshot},
     sync::{Flag, Full, Parker, Publisher, Receiver, Sender, Unparker, Wake},
     time::Timestamp,
-    worker::{Next, log_limit::LogLimit, message::Reply},
+    worker::{
+        Next,
+        log_limit::LogLimit,
+        message::{Order, Reply},
+    },
 };
 
 /// The writer's view of one worker.
 #[derive(Debug)]
-pub struct WorkerDoor<W> {
+pub struct WorkerDoor<S, W> {
     /// Has room for every command that the worker may have out.
     pub replies: Sender<Reply, W>,
     /// May be full: what does not fit is kept.
-    pub orders: Sender<Order, W>,
+    pub orders: Sender<Order<S>, W>,
 }
 
 /// What the writer does not do itself.
@@ -46,12 +50,12 @@ pub struct Turned {
     pub next: Next,
 }
 
-/// The owner of the registry.
+/// The owner of the registry. It touches none of its workers' sockets, whatever they are.
 #[derive(Debug)]
-pub struct Writer<W> {
+pub struct Writer<S, W> {
     registry: Registry,
     publisher: Publisher<RouteSnapshot>,
-    workers: Vec<WorkerDoor<W>>,
+    workers: Vec<WorkerDoor<S, W>>,
     errands: Errands<W>,
     /// Workers to wake at the end of the turn, by index.
     replied: Vec<bool>,
@@ -63,13 +67,13 @@ pub struct Writer<W> {
     stats: TurnStats,
 }
 
-impl<W: Wake> Writer<W> {
+impl<S, W: Wake> Writer<S, W> {
     /// A writer that has published what `registry` holds at first.
     #[must_use]
     pub fn new(
         registry: Registry,
         publisher: Publisher<RouteSnapshot>,
-        workers: Vec<WorkerDoor<W>>,
+        workers: Vec<WorkerDoor<S, W>>,
         errands: Errands<W>,
         now: Timestamp,
     ) -> Self {

@@ -252,7 +252,8 @@ fn the_first_answers_of_a_storm_leave_before_its_last_command_is_executed() {
         notices,
         persist_jobs,
     };
-    let mut writer: Writer<Unparker> = Writer::new(registry, publisher, doors, errands, world.now);
+    let mut writer: Writer<(), Unparker> =
+        Writer::new(registry, publisher, doors, errands, world.now);
     for _ in 0..storm {
         commands.send(one.clone()).expect("it has room");
     }
