@@ -67,7 +67,7 @@ fn an_order_to_close_a_connection_does_not_reach_the_slots_next_tenant() {
 /// L7 with the real credits. A connection that closes with a command out keeps its credit until the reply comes.
 #[test]
 fn with_the_credits_of_closed_connections_kept_a_reply_is_never_refused() {
-    model_bounded(3, || {
+    model_bounded(2, || {
         let rig = Rig::<1>::new();
         let [mut worker] = rig.workers;
 
@@ -91,7 +91,7 @@ fn with_the_credits_of_closed_connections_kept_a_reply_is_never_refused() {
 /// close a connection that was given before a reply over it is seen no later than the reply (fault A11).
 #[test]
 fn a_reply_behind_an_order_to_close_its_connection_is_not_written() {
-    model_bounded(3, || {
+    model_bounded(4, || {
         let mut rig = Rig::<1>::new();
         let [mut worker] = rig.workers;
         let broker = worker.connect();
