@@ -81,7 +81,7 @@ mod tests {
 
         assert_eq!(buffers(""), fresh);
         let (send, receive) = buffers("serverSocketSndBufSize=20000\n");
-        // The system doubles what it is told, for its own book-keeping.
+        // The system doubles what it is told, for its own book-keeping. So half of its default would not be seen here.
         assert!(send >= 20_000 && send != fresh.0, "{send} {fresh:?}");
         assert_eq!(receive, fresh.1);
         let (send, receive) = buffers("serverSocketRcvBufSize=20000\n");

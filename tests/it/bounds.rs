@@ -12,8 +12,9 @@ use waypost::{
     connection::{Connection, Handled, Handler, StreamLimits, credit::Outstanding, each},
     ids::ConnectionId,
     limits::{
-        BEATING_CONNECTIONS_MAX, CONFIG_WAITING_MAX, FRAME_LEN_MAX, GROUPS_MAX, KNOWN_BROKERS_MAX,
-        KV_WAITING_LEN_MAX, KV_WAITING_MAX, LOOK_AHEAD_MAX, TOPIC_LOG_LINES_MAX, WRITER_DRAIN_MAX,
+        BEATING_CONNECTIONS_MAX, CONFIG_REMARK_LEN_MAX, CONFIG_WAITING_MAX, FRAME_LEN_MAX,
+        GROUPS_MAX, KNOWN_BROKERS_MAX, KV_WAITING_LEN_MAX, KV_WAITING_MAX, LOOK_AHEAD_MAX,
+        TOPIC_LOG_LINES_MAX, WRITER_DRAIN_MAX,
     },
     processor::look_ahead,
     protocol::command::RemotingCommand,
@@ -339,9 +340,11 @@ impl Office {
     /// The connections that the worker is told to close.
     fn closes(&mut self) -> Vec<ConnectionId> {
         let mut closes = Vec::new();
-        self.orders.drain(usize::MAX, |order| match order {
-            Order::Close(connection) => closes.push(connection),
-            other => panic!("{other:?}"),
+        self.orders.drain(usize::MAX, |order| {
+            let Order::Close(connection) = order else {
+                panic!("{order:?}")
+            };
+            closes.push(connection);
         });
         closes
     }
@@ -510,6 +513,16 @@ fn a_configuration_update_more_than_may_wait_for_the_disk_is_told_that_the_syste
 }
 
 #[test]
+fn of_very_many_keys_that_are_ignored_the_answer_tells_a_few() {
+    let mut world = World::new();
+    let keys: String = (0..5000).map(|number| format!("key{number}=1\n")).collect();
+    let reply = world.send(1, &ask(318).body(keys));
+    let remark = reply.remark.expect("what was ignored");
+    let cut = remark.strip_suffix('…').expect("not all is told");
+    assert!((CONFIG_REMARK_LEN_MAX - 4..=CONFIG_REMARK_LEN_MAX).contains(&cut.len()));
+}
+
+#[test]
 fn a_broker_lives_by_the_latest_of_the_connections_that_heartbeat_for_it() {
     let mut world = World::new();
     world.send(1, &reg("c", "b", 0, "x:1", &topics(&["A", "B"]), (0, 1, 1)));
@@ -522,6 +535,30 @@ fn a_broker_lives_by_the_latest_of_the_connections_that_heartbeat_for_it() {
         .filter(|stranger| world.registry.carries_brokers(conn(*stranger)))
         .collect();
     assert_eq!(carrying, Vec::from_iter(3..=2 + count));
+}
+
+#[test]
+fn addresses_that_a_broker_has_left_behind_leave_with_their_connection() {
+    let mut world = World::new();
+    for number in 0..1000 {
+        let broker = reg(
+            "c",
+            "b",
+            0,
+            &format!("x:{number}"),
+            &topics(&["A", "B"]),
+            (0, 1, 1),
+        );
+        let for_ever = broker.ext("heartbeatTimeoutMillis", i64::MAX);
+        assert_eq!(world.send(1, &for_ever).code, 0);
+    }
+    let shown = world.addrs("A")["b"].values().cloned().collect::<Vec<_>>();
+    assert_eq!(shown, ["x:999"]);
+    assert_eq!(world.snapshot.counts(), (2, 1, 1000));
+
+    world.close(1);
+
+    assert_eq!(world.snapshot.counts(), (0, 0, 0));
 }
 
 #[test]
