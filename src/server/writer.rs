@@ -59,8 +59,8 @@ pub struct Writer<S, W> {
     errands: Errands<W>,
     /// Workers to wake at the end of the turn, by index.
     replied: Vec<bool>,
-    /// Closes that their worker had no room for.
-    closes: VecDeque<ConnectionId>,
+    /// Closes that their worker had no room for, by worker.
+    closes: Vec<VecDeque<ConnectionId>>,
     /// Files that the persister has yet to report on.
     persists_out: usize,
     notice_log: LogLimit,
@@ -81,9 +81,9 @@ impl<S, W: Wake> Writer<S, W> {
             registry,
             publisher,
             replied: vec![false; workers.len()],
+            closes: workers.iter().map(|_| VecDeque::new()).collect(),
             workers,
             errands,
-            closes: VecDeque::new(),
             persists_out: 0,
             notice_log: LogLimit::default(),
             stats: TurnStats::new(now),
@@ -199,7 +199,9 @@ impl<S, W: Wake> Writer<S, W> {
                     );
                     replied[worker] = true;
                 }
-                Effect::Close(connection) => closes.push_back(connection),
+                Effect::Close(connection) => {
+                    closes[usize::from(connection.worker)].push_back(connection);
+                }
                 Effect::Notify { to, frame } => {
                     let sent = errands.notices.send(Notice { to, frame });
                     if sent.is_err() && notice_log.admit(now).is_some() {
@@ -222,20 +224,25 @@ impl<S, W: Wake> Writer<S, W> {
     /// Hands closes to their workers; those that do not fit wait, unless a broker registers over the connection meanwhile: an
     /// acknowledged registration must not be undone by what came before it (fault A11).
     fn send_closes(&mut self) {
-        for _ in 0..self.closes.len() {
-            let connection = self.closes.pop_front().expect("it was counted");
-            if self.registry.carries_brokers(connection) {
-                continue;
-            }
-            let orders = &self.workers[usize::from(connection.worker)].orders;
-            if let Err(Full(_)) = orders.send(Order::Close(connection)) {
-                self.closes.push_back(connection);
+        for (closes, worker) in self.closes.iter_mut().zip(&self.workers) {
+            while let Some(connection) = closes.pop_front() {
+                if self.registry.carries_brokers(connection) {
+                    continue;
+                }
+                if let Err(Full(_)) = worker.orders.send(Order::Close(connection)) {
+                    closes.push_front(connection);
+                    break;
+                }
             }
         }
     }
 
+    fn has_closes(&self) -> bool {
+        self.closes.iter().any(|closes| !closes.is_empty())
+    }
+
     fn poll_timeout(&self, now: Timestamp) -> Option<Timestamp> {
-        let retry_at = (!self.closes.is_empty()).then(|| now.after(RETRY_INTERVAL));
+        let retry_at = self.has_closes().then(|| now.after(RETRY_INTERVAL));
         [self.registry.poll_timeout(), retry_at]
             .into_iter()
             .flatten()
