@@ -7,14 +7,10 @@
 use std::sync::Arc;
 
 use crate::{
+    limits::{ROUTE_AT_HAND_LEN_MAX, ROUTES_AT_HAND_MAX},
     protocol::fastjson::Dialect,
     registry::query::{Basis, Route, RouteView, SlotList},
 };
-
-/// How many bodies are kept.
-const PLACES: usize = 256;
-/// A longer body is put together each time.
-const BODY_LEN_MAX: usize = 4 * 1024;
 
 /// The bodies that one worker has at hand, at most a megabyte.
 #[derive(Debug, Default)]
@@ -49,7 +45,7 @@ impl RouteCache {
         if self.basis.as_ref().is_none_or(|basis| !basis.is_of(route)) {
             self.basis = Some(Basis::new(route));
             self.places.clear();
-            self.places.resize_with(PLACES, Place::default);
+            self.places.resize_with(ROUTES_AT_HAND_MAX, Place::default);
         }
         // Lists are aligned, so the dialect has a bit of its own: peers of both kinds mostly ask one server.
         let key = Arc::as_ptr(slots).addr() | usize::from(view.dialect == Dialect::Strict);
@@ -65,7 +61,7 @@ impl RouteCache {
         route.write(view, out);
         let asked_before = std::mem::replace(&mut place.missed, key) == key;
         let body = &out[start..];
-        if asked_before && body.len() <= BODY_LEN_MAX {
+        if asked_before && body.len() <= ROUTE_AT_HAND_LEN_MAX {
             place.kept = Some(Kept {
                 slots: Arc::clone(slots),
                 dialect: view.dialect,
@@ -82,4 +78,7 @@ fn place(key: usize) -> usize {
     usize::from(hash.to_be_bytes()[0])
 }
 
-const _: () = assert!(PLACES == 1 << u8::BITS, "a place is a byte of a hash");
+const _: () = assert!(
+    ROUTES_AT_HAND_MAX == 1 << u8::BITS,
+    "a place is a byte of a hash"
+);
