@@ -3,18 +3,16 @@
 //! The one thread that holds a [`Registry`]. It waits for nobody: what another thread has no room for is kept and tried again,
 //! or counted and dropped where that does no harm.
 
-use std::collections::VecDeque;
-
 use super::{
     clock::Clock,
     message::{Notice, PersistJob},
     stats::TurnStats,
 };
 use crate::{
-    ids::ConnectionId,
+    connection::queue::Queue,
     limits::{RETRY_INTERVAL, WRITER_DRAIN_MAX},
     registry::{Command, Effect, Registry, RouteSnapshot},
-    sync::{Flag, Full, Parker, Publisher, Receiver, Sender, Unparker, Wake},
+    sync::{Flag, Parker, Publisher, Receiver, Sender, Unparker, Wake},
     time::Timestamp,
     worker::{
         Next,
@@ -60,7 +58,7 @@ pub struct Writer<S, W> {
     /// Workers to wake at the end of the turn, by index.
     replied: Vec<bool>,
     /// Closes that their worker had no room for, by worker.
-    closes: Vec<VecDeque<ConnectionId>>,
+    closes: Vec<Queue<()>>,
     /// Files that the persister has yet to report on.
     persists_out: usize,
     notice_log: LogLimit,
@@ -81,7 +79,7 @@ impl<S, W: Wake> Writer<S, W> {
             registry,
             publisher,
             replied: vec![false; workers.len()],
-            closes: workers.iter().map(|_| VecDeque::new()).collect(),
+            closes: workers.iter().map(|_| Queue::default()).collect(),
             workers,
             errands,
             persists_out: 0,
@@ -200,7 +198,11 @@ impl<S, W: Wake> Writer<S, W> {
                     replied[worker] = true;
                 }
                 Effect::Close(connection) => {
-                    closes[usize::from(connection.worker)].push_back(connection);
+                    let closes = &mut closes[usize::from(connection.worker)];
+                    // It waits already if its broker was back for a while.
+                    if !closes.contains(connection) {
+                        closes.push_back(connection, ());
+                    }
                 }
                 Effect::Notify { to, frame } => {
                     let sent = errands.notices.send(Notice { to, frame });
@@ -225,14 +227,12 @@ impl<S, W: Wake> Writer<S, W> {
     /// acknowledged registration must not be undone by what came before it (fault A11).
     fn send_closes(&mut self) {
         for (closes, worker) in self.closes.iter_mut().zip(&self.workers) {
-            while let Some(connection) = closes.pop_front() {
-                if self.registry.carries_brokers(connection) {
-                    continue;
-                }
-                if let Err(Full(_)) = worker.orders.send(Order::Close(connection)) {
-                    closes.push_front(connection);
+            while let Some(&(connection, ())) = closes.front() {
+                let is_to_close = !self.registry.carries_brokers(connection);
+                if is_to_close && worker.orders.send(Order::Close(connection)).is_err() {
                     break;
                 }
+                closes.pop_front();
             }
         }
     }
