@@ -16,6 +16,7 @@ pub mod deadlines;
 pub mod handshake;
 pub mod input;
 pub mod output;
+pub mod queue;
 mod violation;
 
 #[cfg(test)]

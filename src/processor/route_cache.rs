@@ -7,17 +7,16 @@
 use std::sync::Arc;
 
 use crate::{
+    limits::{ROUTE_AT_HAND_LEN_MAX, ROUTES_AT_HAND_MAX},
     protocol::fastjson::Dialect,
     registry::query::{Basis, Route, RouteView, SlotList},
 };
 
-/// How many sets of bodies there are, and how many bodies one holds. A list's address says which set, and any place in it will
-/// do: with a place of their own, some of fifty lists shared one and were put together and copied by turns, at each query
+/// How many bodies a set holds. A list's address says which set is its own, and any place in that will do: with a place of their own, some of fifty lists shared one and were put together and copied by turns, at each query
 /// (`cargo bench --bench route`).
-const SETS: usize = 16;
 const WAYS: usize = 16;
-/// A longer body is put together each time.
-const BODY_LEN_MAX: usize = 4 * 1024;
+const SETS: usize = ROUTES_AT_HAND_MAX / WAYS;
+const _: () = assert!(SETS * WAYS == ROUTES_AT_HAND_MAX && SETS <= 1 << u8::BITS);
 
 /// The bodies that one worker has at hand, at most a megabyte.
 #[derive(Debug, Default)]
@@ -68,7 +67,7 @@ impl RouteCache {
         route.write(view, out);
         let body = &out[start..];
         match way {
-            Some(way) if body.len() <= BODY_LEN_MAX => {
+            Some(way) if body.len() <= ROUTE_AT_HAND_LEN_MAX => {
                 set.kept[way] = Some(Kept {
                     _slots: Arc::clone(slots),
                     body: body.to_vec(),
