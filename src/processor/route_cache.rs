@@ -2,7 +2,8 @@
 //!
 //! A route's body depends on which brokers hold the topic with how many queues, and not on the topic's name. The topics of a
 //! cluster mostly share one list of brokers and queues, so a few bodies answer most queries, and copying one in a piece takes a
-//! fraction of the time that putting it together takes. Bodies by topic would not do: they would fill the processor's caches.
+//! fraction of the time that putting it together takes: 0.94 → 0.78 µs a hot query at depth 16 when it came, kernel and all
+//! (`cargo bench --bench codec`, `response`). Bodies by topic would not do: they would fill the processor's caches.
 
 use std::sync::Arc;
 
@@ -12,8 +13,8 @@ use crate::{
     registry::query::{Basis, Route, RouteView, SlotList},
 };
 
-/// How many bodies a set holds. A list's address says which set is its own, and any place in that will do: with a place of their own, some of fifty lists shared one and were put together and copied by turns, at each query
-/// (`cargo bench --bench route`).
+/// How many bodies a set holds. A list's address says which set is its own, and any place in that will do: with a place of their
+/// own, some of fifty lists shared one and were put together and copied by turns, at each query (`cargo bench --bench route`).
 const WAYS: usize = 16;
 const SETS: usize = ROUTES_AT_HAND_MAX / WAYS;
 const _: () = assert!(SETS * WAYS == ROUTES_AT_HAND_MAX && SETS <= 1 << u8::BITS);

@@ -38,7 +38,7 @@ use crate::{
     },
 };
 
-/// How nice the threads are that nobody's query waits for.
+/// How nice the threads are that nobody's query waits for (`tools/compare`, cases 4 and 5).
 const YIELDING_NICE: i32 = 10;
 
 /// Why a server could not start.

@@ -37,7 +37,8 @@ pub struct Inlets<S, W> {
 /// Answers that wait until the other connections with something to do are served too.
 ///
 /// A peer that waits for its answer is woken by the write, which costs this thread more than the answer did; one that is served
-/// together with others finds several answers when it wakes, and is not woken again for each.
+/// together with others finds several answers when it wakes, and is not woken again for each. [`WRITTEN_TOGETHER_MAX`] says what it
+/// gives.
 #[derive(Debug, Default)]
 struct Unwritten {
     answers: Vec<(ConnectionId, Vec<u8>)>,
