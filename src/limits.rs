@@ -1,4 +1,8 @@
-//! Every capacity and bound, with the relations between them asserted at compile time.
+//! The bounds on what a peer controls and the capacities inside the server, with the relations between them asserted at compile time.
+//!
+//! A number that only its own code can give stays there: what a format can express (`protocol::frame`), how many places a scanner or
+//! a cache in the writer has (`protocol::header_scan`, `registry::topic`), the pace of a sweep (`registry::intern`), versions that wait to
+//! be freed (`sync::snapshot`, fewer under loom), what an operator is shown of a file (`config::file`).
 
 use std::time::Duration;
 
@@ -95,6 +99,23 @@ pub const KV_WAITING_LEN_MAX: usize = 2 * FRAME_LEN_MAX;
 /// Bytes of the KV table beyond which no value is added. The whole of it is written with each change.
 pub const KV_TABLE_LEN_MAX: usize = 2 * FRAME_LEN_MAX;
 
+/// Longest value of the configuration in bytes, from a file or a request.
+pub const CONFIG_VALUE_LEN_MAX: usize = 4096;
+
+/// Longest name of a remembered key in bytes.
+pub const CONFIG_KEY_LEN_MAX: usize = 256;
+
+/// Most unknown keys remembered from a file. With the bounds above, this bounds the body of 319.
+pub const CONFIG_KEYS_REMEMBERED_MAX: usize = 1024;
+
+/// Longest body of 318 in bytes.
+pub const CONFIG_UPDATE_LEN_MAX: usize = 64 * 1024;
+
+/// Most bytes of keys and reasons that the answer to 318 tells.
+pub const CONFIG_REMARK_LEN_MAX: usize = 2048;
+
+const _: () = assert!(CONFIG_VALUE_LEN_MAX < CONFIG_UPDATE_LEN_MAX);
+
 /// Configuration updates that may wait for a write that is out; beyond it the answer is `SYSTEM_BUSY`.
 pub const CONFIG_WAITING_MAX: usize = 64;
 
@@ -103,6 +124,20 @@ const _: () = assert!(KV_WAITING_LEN_MAX >= FRAME_LEN_MAX);
 /// Bytes, as sent and as decoded, that one in-flight credit stands for: the commands of a worker hold about `IN_FLIGHT_MAX` times
 /// this many, or those of one request that is larger by itself.
 pub const IN_FLIGHT_BYTES_PER_CREDIT: usize = 64 * 1024;
+
+/// Unsent bytes at which a connection is read no further, unless configured (spec 5.2).
+pub const UNSENT_HIGH_WATER: usize = 64 * 1024;
+
+/// Unsent bytes at which it is read again.
+pub const UNSENT_LOW_WATER: usize = 32 * 1024;
+
+const _: () = assert!(UNSENT_LOW_WATER <= UNSENT_HIGH_WATER);
+
+/// Encoded routes that one worker keeps at hand.
+pub const ROUTES_AT_HAND_MAX: usize = 256;
+
+/// A longer route is put together each time.
+pub const ROUTE_AT_HAND_LEN_MAX: usize = 4 * 1024;
 
 /// A worker's read buffer, shared by its connections. 16 KiB holds a hundred pipelined queries; the rest is for registrations.
 pub const READ_SCRATCH_LEN: usize = 64 * 1024;
@@ -197,6 +232,12 @@ pub const NOTIFIER_IDLE_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Jobs that wait for the persister: at most one a file is out.
 pub const PERSIST_JOBS_MAX: usize = 4;
+
+/// Log lines that wait for the writing thread; beyond it they are dropped and counted.
+pub const LOG_LINES_WAITING_MAX: usize = 16 * 1024;
+
+/// Longest message of a log line in bytes; with the bound above, this bounds the memory that waiting lines take.
+pub const LOG_MESSAGE_LEN_MAX: usize = 4096;
 
 /// Lines about misbehaving peers that one worker logs in `PEER_LOG_INTERVAL`; the rest is counted.
 pub const PEER_LOG_MAX: u32 = 10;

@@ -23,13 +23,10 @@ use tracing_subscriber::{
     registry::LookupSpan,
 };
 
-use crate::config::Config;
-
-/// Lines that wait for the writing thread.
-const WAITING_LINES_MAX: usize = 16 * 1024;
-
-/// Longest message in bytes; with the bound above, this bounds the memory that waiting lines take.
-const MESSAGE_LEN_MAX: usize = 4096;
+use crate::{
+    config::Config,
+    limits::{LOG_LINES_WAITING_MAX, LOG_MESSAGE_LEN_MAX},
+};
 
 /// Where lines go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,7 +102,7 @@ impl LogGuard {
 pub fn start(options: LogOptions) -> LogGuard {
     let builder = NonBlockingBuilder::default()
         .lossy(true)
-        .buffered_lines_limit(WAITING_LINES_MAX)
+        .buffered_lines_limit(LOG_LINES_WAITING_MAX)
         .thread_name("log");
     let (writer, worker) = match options.output {
         Output::Stdout => builder.finish(io::stdout()),
@@ -198,7 +195,7 @@ struct Escaped<'t> {
 impl fmt::Write for Escaped<'_> {
     fn write_str(&mut self, part: &str) -> fmt::Result {
         for character in part.chars() {
-            if self.text.len() >= MESSAGE_LEN_MAX {
+            if self.text.len() >= LOG_MESSAGE_LEN_MAX {
                 return Err(fmt::Error);
             }
             if is_harmless(character) {
@@ -333,14 +330,14 @@ mod tests {
     #[test]
     fn no_text_of_a_peer_makes_a_second_line_or_an_endless_one() {
         let name = "a\nb\r\u{1b}[2J\u{2028}\u{202e}";
-        let all = lines(|| tracing::warn!("topic {name} {}", "x".repeat(10 * MESSAGE_LEN_MAX)));
+        let all = lines(|| tracing::warn!("topic {name} {}", "x".repeat(10 * LOG_MESSAGE_LEN_MAX)));
         assert_eq!(all.len(), 1);
         assert!(
             all[0].contains(r"topic a\nb\r\u{1b}[2J\u{2028}\u{202e} xxx"),
             "{}",
             &all[0][..99]
         );
-        assert!(all[0].len() < MESSAGE_LEN_MAX + 200, "{}", all[0].len());
+        assert!(all[0].len() < LOG_MESSAGE_LEN_MAX + 200, "{}", all[0].len());
     }
 
     #[test]

@@ -17,7 +17,8 @@ usage: cargo bench --bench contention -- load [options]
   --entries N       pairs of a topic and a broker; may be repeated; 1000, 100000 and 1000000
   --design NAME     only this one; may be repeated
   --json FILE       writes the figures
-  --plot DIR        writes a plot of look-up latencies for each cell and size
+  --plot DIR        writes a plot of look-up latencies for each cell and size, contention-*.svg; those of the documentation
+                    are made with --plot docs/performance
 ";
 
 const READERS: [usize; 3] = [1, 2, 4];

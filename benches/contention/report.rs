@@ -115,7 +115,7 @@ fn latencies_json(latencies: &Histogram<u64>) -> Value {
     })
 }
 
-/// Writes a plot of look-up latencies for each size and cell. Below 1 µs a line runs along the axis: the plots are of the tails.
+/// Writes a plot of look-up latencies for each size and cell, under the names that the documentation refers to.
 ///
 /// # Errors
 /// When a file cannot be written.
@@ -131,7 +131,7 @@ pub(crate) fn write_plots(outcomes: &[Outcome], folder: &Path) -> io::Result<()>
             })
             .collect();
         let title = format!("Look-ups among {entries} topic-broker entries, {cell}");
-        let name = format!("{entries} {cell}")
+        let name = format!("contention {entries} {cell}")
             .replace(", ", "-")
             .replace(' ', "-");
         fs::write(

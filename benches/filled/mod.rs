@@ -8,6 +8,7 @@ pub(crate) use loadgen::population::Population;
 use loadgen::population::{CLUSTER, broker_addr, broker_name};
 use waypost::{
     config::{Config, Environment},
+    connection::{Handled, Handler, credit::Outstanding},
     ids::ConnectionId,
     processor::{self, Context, KnownBrokers, Outcome, RouteCache},
     protocol::{
@@ -18,6 +19,7 @@ use waypost::{
     registry::{
         Command, KvTable, Registry, RouteSnapshot,
         command::{RegisterBroker, ReplyTo},
+        query::Routes,
     },
     sync::{Publisher, Source, Subscriber, publication},
     time::Timestamp,
@@ -106,17 +108,63 @@ pub(crate) fn process(
     desk: &mut Desk,
     out: &mut Vec<u8>,
 ) -> Outcome {
-    let mut context = Context {
+    let routes = Routes::new();
+    let mut clerk = Clerk {
         snapshot,
-        route: None,
         now,
-        connection: CONNECTION,
-        peer: SocketAddr::from(([127, 0, 0, 1], 10911)),
-        known_brokers: &mut desk.known_brokers,
-        route_cache: &mut desk.route_cache,
-        go_away: false,
+        desk,
+        routes,
     };
-    processor::process(request, &mut context, out)
+    clerk.process(0, request, out)
+}
+
+/// Executes the requests of a connection as a worker does, as long as none needs the writer.
+#[derive(Debug)]
+pub(crate) struct Clerk<'a> {
+    pub(crate) snapshot: &'a RouteSnapshot,
+    pub(crate) now: Timestamp,
+    pub(crate) desk: &'a mut Desk,
+    /// Found ahead, by the requests' places.
+    pub(crate) routes: Routes<'a>,
+}
+
+impl Clerk<'_> {
+    fn process(
+        &mut self,
+        place: usize,
+        request: &RemotingCommand<'_>,
+        out: &mut Vec<u8>,
+    ) -> Outcome {
+        let mut context = Context {
+            snapshot: self.snapshot,
+            route: self.routes.get_mut(place).and_then(Option::take),
+            now: self.now,
+            connection: CONNECTION,
+            peer: SocketAddr::from(([127, 0, 0, 1], 10911)),
+            known_brokers: &mut self.desk.known_brokers,
+            route_cache: &mut self.desk.route_cache,
+            go_away: false,
+        };
+        processor::process(request, &mut context, out)
+    }
+}
+
+impl Handler for Clerk<'_> {
+    fn look_ahead(&mut self, requests: &[RemotingCommand<'_>]) {
+        self.routes = processor::look_ahead(requests, self.snapshot);
+    }
+
+    fn handle(
+        &mut self,
+        place: usize,
+        request: &RemotingCommand<'_>,
+        out: &mut Vec<u8>,
+        _outstanding: &mut Outstanding,
+    ) -> Handled {
+        assert!(!processor::is_heavy(request, self.snapshot));
+        assert_eq!(self.process(place, request, out), Outcome::Answered);
+        Handled::Done
+    }
 }
 
 /// A registry and its publication.

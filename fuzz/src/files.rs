@@ -2,8 +2,11 @@
 
 use waypost::{
     config::{
-        Config, Environment, KEY_LEN_MAX, REMEMBERED_KEYS_MAX, VALUE_LEN_MAX,
+        Config, Environment,
         properties::{self, Entry},
+    },
+    limits::{
+        CONFIG_KEY_LEN_MAX, CONFIG_KEYS_REMEMBERED_MAX, CONFIG_REMARK_LEN_MAX, CONFIG_VALUE_LEN_MAX,
     },
     protocol::kv_file::{KvFile, decode_kv_file, encode_kv_file},
     registry::KvTable,
@@ -14,8 +17,8 @@ const PATH: &str = "/home/rocketmq/namesrv.properties";
 /// More keys than the table has.
 const KEYS_MAX: usize = 200;
 
-/// The longest remark of an answer to code 318, with room for its ellipsis.
-const REMARK_LEN_MAX: usize = 2048 + 8;
+/// The longest remark of an answer to code 318: with its ellipsis, or that of a refusal.
+const REMARK_LEN_MAX: usize = CONFIG_REMARK_LEN_MAX + 8;
 
 /// A KV file: what was read is written and read again, and a second reader reads the same.
 pub(crate) fn kv_file(data: &[u8]) {
@@ -80,8 +83,8 @@ fn is_written_as_it_is(config: &Config) {
     assert_eq!(read.to_file_text(), config.to_file_text());
     assert_eq!(read.to_wire_text(), config.to_wire_text());
     assert_eq!(read.live(), config.live());
-    let line_len_max = KEY_LEN_MAX + VALUE_LEN_MAX + 2;
-    assert!(config.to_wire_text().len() <= (KEYS_MAX + REMEMBERED_KEYS_MAX) * line_len_max);
+    let line_len_max = CONFIG_KEY_LEN_MAX + CONFIG_VALUE_LEN_MAX + 2;
+    assert!(config.to_wire_text().len() <= (KEYS_MAX + CONFIG_KEYS_REMEMBERED_MAX) * line_len_max);
 }
 
 /// No request changes a path or makes a configuration that the next start refuses.

@@ -243,6 +243,8 @@ pub struct Executed {
     pub version: i32,
     /// Whether it wants no answer.
     pub oneway: bool,
+    /// What the sockets had taken by then and their peers had not.
+    pub sent: usize,
 }
 
 /// The sockets of a worker, by slot.
@@ -310,8 +312,12 @@ impl Edge for Sockets {
     }
 
     fn executes(&mut self, connection: ConnectionId, request: &RemotingCommand<'_>) {
-        self.0.borrow_mut().executed.push(Executed {
+        let mut registered = self.0.borrow_mut();
+        let slots = &registered.slots;
+        let sent = slots.iter().map(|slot| slot.line.line().sent.len()).sum();
+        registered.executed.push(Executed {
             connection,
+            sent,
             opaque: request.opaque,
             version: request.version,
             oneway: request.is_oneway(),

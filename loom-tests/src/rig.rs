@@ -11,7 +11,7 @@ use std::{
 use waypost::{
     config::{Config, Environment},
     connection::{StreamLimits, credit::Credits},
-    limits::{FRAME_LEN_MAX, UNFINISHED_LEN_MAX},
+    limits::{FRAME_LEN_MAX, HELPED_BODY_LEN, UNFINISHED_LEN_MAX},
     protocol::{code::ResponseCode, command::RemotingCommand},
     registry::{Command, KvTable, Registry, RouteSnapshot},
     server::{
@@ -25,6 +25,7 @@ use waypost::{
     time::Timestamp,
     worker::{
         self, Edge, Event, Inlets, Next, Polled, Readiness,
+        helper::{Helper, Job},
         message::{Order, Reply},
         outbox::Outbox,
     },
@@ -49,6 +50,8 @@ pub const OUT_MAX: usize = 2;
 struct Wire {
     slot: u32,
     arrived: Vec<u8>,
+    /// The peer has sent a FIN.
+    is_finished: bool,
     /// The peer has sent a RST.
     is_broken: bool,
     written: Vec<u8>,
@@ -120,12 +123,11 @@ impl Read for Socket {
         let mut wire = self.0.wire();
         let arrived = std::mem::take(&mut wire.arrived);
         if arrived.is_empty() {
-            let kind = if wire.is_broken {
-                ErrorKind::ConnectionReset
-            } else {
-                ErrorKind::WouldBlock
+            return match (wire.is_broken, wire.is_finished) {
+                (true, _) => Err(ErrorKind::ConnectionReset.into()),
+                (false, true) => Ok(0),
+                (false, false) => Err(ErrorKind::WouldBlock.into()),
             };
-            return Err(kind.into());
         }
         buffer[..arrived.len()].copy_from_slice(&arrived);
         Ok(arrived.len())
@@ -167,6 +169,8 @@ pub struct Rig<const WORKERS: usize> {
     pub writer: WriterThread,
     /// Each of a thread of its own.
     pub workers: [WorkerThread; WORKERS],
+    /// Of the helper's thread. It serves the first worker.
+    pub helper: HelperThread,
     /// Of the persister's thread.
     pub persister: Persister,
     /// Ends the writer.
@@ -182,6 +186,15 @@ pub struct WriterThread {
     commands: Receiver<Command, Unparker>,
     parker: Parker,
     stop: Flag,
+}
+
+/// What the helper's thread owns.
+#[derive(Debug)]
+pub struct HelperThread {
+    helper: Helper,
+    jobs: Receiver<Job, Unparker>,
+    replies: Sender<Reply, Unparker>,
+    parker: Parker,
 }
 
 /// What the persister's thread owns.
@@ -240,12 +253,21 @@ impl<const WORKERS: usize> Rig<WORKERS> {
         let (persister_parker, persister_waker) = parker();
         let (persist_jobs, jobs) = mailbox(1, persister_waker.clone());
         let (notices, _notice_inbox) = mailbox(1, persister_waker);
-        let mut doors = Vec::new();
+        let (helper_parker, helper_waker) = parker();
+        let (job_door, helped_jobs) = mailbox(OUT_MAX, helper_waker);
+        let mut doors: Vec<WorkerDoor<Socket, Unparker>> = Vec::new();
         let workers = std::array::from_fn(|index| {
-            let (worker, door) = worker_thread(index, &commands, &snapshots);
+            let outbox = Outbox::new(commands.clone(), job_door.clone(), Credits::new(OUT_MAX));
+            let (worker, door) = worker_thread(index, outbox, &snapshots);
             doors.push(door);
             worker
         });
+        let helper = HelperThread {
+            helper: Helper::new(snapshots.subscribe()),
+            jobs: helped_jobs,
+            replies: doors.first().expect("there is a worker").replies.clone(),
+            parker: helper_parker,
+        };
         let stop = Flag::new();
         let errands = Errands {
             notices,
@@ -259,6 +281,7 @@ impl<const WORKERS: usize> Rig<WORKERS> {
                 stop: stop.clone(),
             },
             workers,
+            helper,
             persister: Persister {
                 jobs,
                 reports: commands,
@@ -275,15 +298,13 @@ impl<const WORKERS: usize> Rig<WORKERS> {
 
 fn worker_thread(
     index: usize,
-    commands: &Sender<Command, Unparker>,
+    outbox: Outbox,
     snapshots: &Source<RouteSnapshot>,
 ) -> (WorkerThread, WorkerDoor<Socket, Unparker>) {
     let (parker, waker) = parker();
     let (replies, reply_inlet) = mailbox::<Reply, _>(OUT_MAX, waker.clone());
     // A sender that does not see what was taken out finds less room than there is.
     let (orders, order_inlet) = mailbox(8, waker.clone());
-    // There is no helper: nothing that a scenario sends is large.
-    let (jobs, _) = mailbox(1, waker.clone());
     let limits = StreamLimits {
         frame_len_max: FRAME_LEN_MAX,
         high_water: 1024,
@@ -293,7 +314,7 @@ fn worker_thread(
         u16::try_from(index).expect("workers are few"),
         Sockets,
         snapshots.subscribe(),
-        Outbox::new(commands.clone(), jobs, Credits::new(OUT_MAX)),
+        outbox,
         limits,
         UNFINISHED_LEN_MAX,
     );
@@ -335,6 +356,23 @@ impl Stop {
     pub fn stop(self) {
         self.flag.raise();
         self.waker.wake();
+    }
+}
+
+impl HelperThread {
+    /// Executes one job.
+    ///
+    /// # Panics
+    ///
+    /// If the worker's mailbox is full, which has room for all that it has out.
+    pub fn perform_one(mut self) {
+        let job = receive_one(&mut self.jobs, &self.parker);
+        let done = self.helper.execute(&job, NOW);
+        let connection = job.connection;
+        let reply = Reply::Helped { connection, done };
+        self.replies
+            .send(reply)
+            .expect("a credit is room for a reply");
     }
 }
 
@@ -439,6 +477,21 @@ impl WorkerThread {
         line.answers()[answered].code
     }
 
+    /// A request and behind it a FIN arrive.
+    pub fn ask_at_last(&mut self, line: &Line, request: &[u8]) {
+        let mut wire = line.wire();
+        wire.arrived.extend(request);
+        wire.is_finished = true;
+        let slot = wire.slot;
+        drop(wire);
+        let ended = Readiness {
+            readable: true,
+            read_closed: true,
+            ..Readiness::default()
+        };
+        self.turn(Event::Socket(slot, ended));
+    }
+
     /// A RST arrives.
     pub fn shatter(&mut self, line: &Line) {
         line.wire().is_broken = true;
@@ -468,15 +521,26 @@ fn frame(code: i32, opaque: i32, fields: &str, body: &str) -> Vec<u8> {
 /// one.
 #[must_use]
 pub fn register(opaque: i32, broker: &str) -> Vec<u8> {
+    register_padded(opaque, broker, 0)
+}
+
+/// The same, so large that the helper reads it.
+#[must_use]
+pub fn register_at_length(opaque: i32, broker: &str) -> Vec<u8> {
+    register_padded(opaque, broker, HELPED_BODY_LEN)
+}
+
+fn register_padded(opaque: i32, broker: &str, blanks: usize) -> Vec<u8> {
     let fields = format!(
         r#""brokerName":"{broker}","brokerAddr":"{broker}:1","clusterName":"cluster","haServerAddr":"","brokerId":"0","#
     ) + r#""compressed":"false","bodyCrc32":"0""#;
     let retry = format!("{broker}-retry");
     let topic = |name: &str| format!(r#""{name}":{{"topicName":"{name}"}}"#);
     let body = format!(
-        r#"{{"topicConfigSerializeWrapper":{{"topicConfigTable":{{{},{}}}}},"filterServerList":[]}}"#,
+        r#"{{"topicConfigSerializeWrapper":{{"topicConfigTable":{{{},{}}}}},"filterServerList":[]}}{:blanks$}"#,
         topic(broker),
-        topic(&retry)
+        topic(&retry),
+        ""
     );
     frame(103, opaque, &fields, &body)
 }

@@ -2,7 +2,9 @@
 
 use loom_tests::{
     join, model, model_bounded,
-    rig::{Answer, NOW, OUT_MAX, Rig, SUCCESS, TOPIC_NOT_EXIST, register, route},
+    rig::{
+        Answer, NOW, OUT_MAX, Rig, SUCCESS, TOPIC_NOT_EXIST, register, register_at_length, route,
+    },
     spawn,
 };
 use waypost::{limits::SCAN_PUT_OFF, time::Timestamp};
@@ -114,6 +116,38 @@ fn a_reply_behind_an_order_to_close_its_connection_is_not_written() {
         assert!(
             !(is_acknowledged && broker.is_closed()),
             "acknowledged, and closed for a silence before"
+        );
+    });
+}
+
+/// The helper reads the last registration of a broker that is gone: the writer is told of the end behind it, so that the broker leaves
+/// for good.
+#[test]
+fn the_end_of_a_connection_is_told_behind_the_registration_that_the_helper_reads() {
+    model_bounded(2, || {
+        let rig = Rig::<1>::new();
+        let [mut worker] = rig.workers;
+
+        let writer = spawn(move || rig.writer.run());
+        let helper = spawn(move || rig.helper.perform_one());
+        let worker = spawn(move || {
+            let broker = worker.connect();
+            // From here on the connection is one that carries a broker.
+            assert_eq!(worker.call(&broker, &register(1, "broker")), SUCCESS);
+            worker.ask_at_last(&broker, &register_at_length(2, "broker"));
+            worker.settle();
+            assert_eq!(broker.answers().len(), 2);
+        });
+
+        join(worker);
+        join(helper);
+        rig.stop.stop();
+        join(writer);
+        let (topics, groups, live) = rig.snapshots.subscribe().load().counts();
+        assert_eq!(
+            (topics, groups, live),
+            (0, 0, 0),
+            "it stays though it is gone"
         );
     });
 }

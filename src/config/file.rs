@@ -3,11 +3,12 @@
 use std::{collections::BTreeMap, fmt};
 
 use super::{
-    Config, KEY_LEN_MAX, REMEMBERED_KEYS_MAX, family,
+    Config, family,
     key::{Group, KEYS, Key, KeyId, Kind, Reach},
     properties::{self, Encoding, Malformed},
     value::{BadValue, Value, java_trim, plain},
 };
+use crate::limits::{CONFIG_KEY_LEN_MAX, CONFIG_KEYS_REMEMBERED_MAX};
 
 /// How much a finding matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -195,7 +196,7 @@ impl Load<'_> {
                 "no key before the separator; the line is ignored".to_owned(),
             );
         }
-        if name.len() > KEY_LEN_MAX || name.contains(char::is_control) {
+        if name.len() > CONFIG_KEY_LEN_MAX || name.contains(char::is_control) {
             return self.warn(
                 line,
                 format!(
@@ -227,7 +228,7 @@ impl Load<'_> {
                     shown(&name)
                 ),
             ),
-            Ok(_) if self.config.remembered.len() >= REMEMBERED_KEYS_MAX => {
+            Ok(_) if self.config.remembered.len() >= CONFIG_KEYS_REMEMBERED_MAX => {
                 self.warn(
                     line,
                     format!(

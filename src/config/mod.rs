@@ -38,20 +38,6 @@ pub use self::{
     update::{ConfigUpdate, UpdateRefusal},
 };
 
-/// Longest value in bytes, from a file or a request.
-pub const VALUE_LEN_MAX: usize = 4096;
-
-/// Longest name of a remembered key in bytes.
-pub const KEY_LEN_MAX: usize = 256;
-
-/// Most unknown keys remembered from a file. With the bounds above, this bounds the body of 319.
-pub const REMEMBERED_KEYS_MAX: usize = 1024;
-
-/// Longest body of 318 in bytes.
-pub const UPDATE_LEN_MAX: usize = 64 * 1024;
-
-const _: () = assert!(VALUE_LEN_MAX < UPDATE_LEN_MAX);
-
 /// What the process's environment contributes to the defaults.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Environment {

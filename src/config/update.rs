@@ -6,13 +6,14 @@
 use std::{collections::BTreeMap, error::Error, fmt, net::Ipv4Addr};
 
 use super::{
-    Config, UPDATE_LEN_MAX, VALUE_LEN_MAX, family,
+    Config, family,
     file::{fold, shown},
     is_sensitive,
     key::{KEYS, Key, KeyId, Reach},
     properties::{self, Malformed},
     value::Value,
 };
+use crate::limits::{CONFIG_REMARK_LEN_MAX, CONFIG_UPDATE_LEN_MAX, CONFIG_VALUE_LEN_MAX};
 
 /// The outcome of a request that is not refused: it is answered with code 0.
 #[derive(Debug, Clone, PartialEq)]
@@ -80,11 +81,11 @@ impl UpdateRefusal {
                 shown(key)
             ),
             Self::TooLarge { len } => format!(
-                "{len} bytes of configuration, allowed are {UPDATE_LEN_MAX}, nothing was applied"
+                "{len} bytes of configuration, allowed are {CONFIG_UPDATE_LEN_MAX}, nothing was applied"
             ),
             Self::ValueTooLarge { key, len } => {
                 format!(
-                    "value of {} has {len} bytes, allowed are {VALUE_LEN_MAX}, nothing was applied",
+                    "value of {} has {len} bytes, allowed are {CONFIG_VALUE_LEN_MAX}, nothing was applied",
                     shown(key)
                 )
             }
@@ -118,7 +119,7 @@ enum Outcome {
 
 /// Applies `body` to a copy of `config`. See [`Config::update`].
 pub(super) fn update(config: &Config, body: &[u8]) -> Result<ConfigUpdate, UpdateRefusal> {
-    if body.len() > UPDATE_LEN_MAX {
+    if body.len() > CONFIG_UPDATE_LEN_MAX {
         return Err(UpdateRefusal::TooLarge { len: body.len() });
     }
     let text = String::from_utf8_lossy(body);
@@ -174,7 +175,7 @@ fn check_entry(name: &str, value: &str) -> Result<(), UpdateRefusal> {
             key: name.to_owned(),
         });
     }
-    if value.len() > VALUE_LEN_MAX {
+    if value.len() > CONFIG_VALUE_LEN_MAX {
         return Err(UpdateRefusal::ValueTooLarge {
             key: name.to_owned(),
             len: value.len(),
@@ -252,8 +253,6 @@ fn is_safe_to_start_with(id: KeyId, value: &Value) -> bool {
 }
 
 fn remark(outcomes: &BTreeMap<&str, Outcome>) -> Option<String> {
-    /// Most bytes of keys and reasons that are told.
-    const REMARK_LEN_MAX: usize = 2048;
     if outcomes
         .values()
         .all(|outcome| matches!(outcome, Outcome::Applied))
@@ -278,8 +277,8 @@ fn remark(outcomes: &BTreeMap<&str, Outcome>) -> Option<String> {
         .map(|(title, keys)| format!("{title}: {}", keys.join(", ")))
         .collect::<Vec<_>>()
         .join("; ");
-    if text.len() > REMARK_LEN_MAX {
-        text.truncate(text.floor_char_boundary(REMARK_LEN_MAX));
+    if text.len() > CONFIG_REMARK_LEN_MAX {
+        text.truncate(text.floor_char_boundary(CONFIG_REMARK_LEN_MAX));
         text.push('…');
     }
     Some(text)

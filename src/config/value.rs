@@ -3,9 +3,10 @@
 use std::{fmt, net::Ipv6Addr};
 
 use super::{
-    Problem, VALUE_LEN_MAX,
+    Problem,
     key::{Key, Kind},
 };
+use crate::limits::CONFIG_VALUE_LEN_MAX;
 
 /// What a key holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,7 +48,7 @@ impl fmt::Display for BadValue {
                 f.write_str("has blanks after the number, which make it none")
             }
             Self::ControlCharacter => f.write_str("contains a control character"),
-            Self::TooLong => write!(f, "is longer than {VALUE_LEN_MAX} bytes"),
+            Self::TooLong => write!(f, "is longer than {CONFIG_VALUE_LEN_MAX} bytes"),
             Self::NotOneOf(words) => write!(f, "is not one of {}", words.join(", ")),
             Self::NotAZone => {
                 f.write_str("is not GMT, UTC or an offset such as GMT+8 or GMT-03:30")
@@ -113,7 +114,7 @@ impl Value {
             }
             (Kind::Path, Self::Text(text)) if text.is_empty() => Some("allowed is the path of a file".to_owned()),
             (_, Self::Text(text)) if plain(text).is_err() => Some(format!(
-                "allowed is a text of at most {VALUE_LEN_MAX} bytes without control characters"
+                "allowed is a text of at most {CONFIG_VALUE_LEN_MAX} bytes without control characters"
             )),
             _ => None,
         };
@@ -130,7 +131,7 @@ impl Value {
 
 /// Refuses what could not be shown on one line, or is longer than any use of it.
 pub(super) fn plain(text: &str) -> Result<&str, BadValue> {
-    if text.len() > VALUE_LEN_MAX {
+    if text.len() > CONFIG_VALUE_LEN_MAX {
         return Err(BadValue::TooLong);
     }
     if text.contains(char::is_control) {

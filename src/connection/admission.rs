@@ -5,11 +5,9 @@
 //! can sit on the budget: a holder that stops sending while others wait, or that takes too long for its whole frame, is to be
 //! closed. Frames of the size that brokers usually send have a lane of their own, so that a few huge ones cannot hold them up.
 
-use std::{
-    collections::{BTreeMap, VecDeque},
-    time::Duration,
-};
+use std::{collections::BTreeMap, time::Duration};
 
+use super::queue::Queue;
 use crate::{
     ids::ConnectionId,
     limits::{
@@ -111,7 +109,8 @@ struct Lane {
     budget: usize,
     used: usize,
     holders: BTreeMap<ConnectionId, Holder>,
-    waiting: VecDeque<(ConnectionId, usize)>,
+    /// With the lengths of their frames.
+    waiting: Queue<usize>,
 }
 
 /// A connection that may send its frame.
@@ -132,7 +131,7 @@ impl Lane {
             budget,
             used: 0,
             holders: BTreeMap::new(),
-            waiting: VecDeque::new(),
+            waiting: Queue::default(),
         }
     }
 
@@ -141,14 +140,14 @@ impl Lane {
             holder.advance(arrived, now);
             return true;
         }
-        if self.waiting.iter().any(|(waiting, _)| *waiting == id) {
+        if self.waiting.contains(id) {
             return false;
         }
         if self.waiting.is_empty() && self.fits(frame_len) {
             self.admit(id, frame_len, arrived, now);
             return true;
         }
-        self.waiting.push_back((id, frame_len));
+        self.waiting.push_back(id, frame_len);
         false
     }
 
@@ -162,7 +161,7 @@ impl Lane {
         if let Some(holder) = self.holders.remove(&id) {
             self.used -= holder.reserved;
         } else {
-            self.waiting.retain(|(waiting, _)| *waiting != id);
+            self.waiting.remove(id);
         }
     }
 

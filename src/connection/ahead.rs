@@ -17,10 +17,11 @@ use crate::{
 /// See the module's documentation.
 #[derive(Debug)]
 pub(super) struct Ahead<'a> {
-    /// As many as there are `lens`, and behind them what is to be used again: it is large.
+    /// The `count` requests, and behind them what is to be used again: it is large.
     slots: SmallVec<[RemotingCommand<'a>; LOOK_AHEAD_MAX]>,
     /// The length of each request's frame.
-    pub(super) lens: SmallVec<[usize; LOOK_AHEAD_MAX]>,
+    lens: [usize; LOOK_AHEAD_MAX],
+    count: usize,
     pub(super) then: Then,
     model: HeaderModel<'a>,
 }
@@ -41,19 +42,25 @@ impl<'a> Ahead<'a> {
     pub(super) fn new() -> Self {
         Self {
             slots: SmallVec::new(),
-            lens: SmallVec::new(),
+            lens: [0; LOOK_AHEAD_MAX],
+            count: 0,
             then: Then::Unread,
             model: HeaderModel::default(),
         }
     }
 
     pub(super) fn requests(&self) -> &[RemotingCommand<'a>] {
-        &self.slots[..self.lens.len()]
+        &self.slots[..self.count]
+    }
+
+    /// The length of each request's frame.
+    pub(super) fn lens(&self) -> &[usize] {
+        &self.lens[..self.count]
     }
 
     /// Decodes the route queries at the start of `bytes` and the first request behind them, whatever that is.
     pub(super) fn read(&mut self, bytes: &'a [u8], frame_len_max: usize) {
-        self.lens.clear();
+        self.count = 0;
         self.then = Then::Unread;
         if let Err(violation) = self.fill(bytes, frame_len_max) {
             self.then = Then::Violation(violation);
@@ -61,18 +68,18 @@ impl<'a> Ahead<'a> {
     }
 
     fn fill(&mut self, mut bytes: &'a [u8], frame_len_max: usize) -> Result<(), Violation> {
-        while self.lens.len() < LOOK_AHEAD_MAX {
+        while self.count < LOOK_AHEAD_MAX {
             let Split::Frame { frame, consumed } = frame::split(bytes, frame_len_max)? else {
                 self.then = Then::Unfinished;
                 break;
             };
-            let place = self.lens.len();
-            if place == self.slots.len() {
+            if self.count == self.slots.len() {
                 self.slots.push(RemotingCommand::default());
             }
-            let request = &mut self.slots[place];
+            let request = &mut self.slots[self.count];
             request.read(frame, &mut self.model)?;
-            self.lens.push(consumed);
+            self.lens[self.count] = consumed;
+            self.count += 1;
             if request.code != RequestCode::GetRouteInfoByTopic as i32 {
                 break;
             }

@@ -16,6 +16,7 @@ pub mod deadlines;
 pub mod handshake;
 pub mod input;
 pub mod output;
+pub mod queue;
 mod violation;
 
 #[cfg(test)]
@@ -288,7 +289,7 @@ impl Connection {
             if ahead.requests().len() > 1 {
                 handler.look_ahead(ahead.requests());
             }
-            for (place, (request, len)) in ahead.requests().iter().zip(&ahead.lens).enumerate() {
+            for (place, (request, len)) in ahead.requests().iter().zip(ahead.lens()).enumerate() {
                 if out.len() > room {
                     break 'stop Stop::Output;
                 }
@@ -347,12 +348,14 @@ impl Connection {
     /// Why a request cannot be executed yet. A command may follow others that are out; anything else, and anything behind an
     /// answer that waits or a command that takes effect later, waits for all of them.
     fn must_wait(&self, request: &RemotingCommand<'_>) -> Option<Stop> {
-        let none_out = self.outstanding.commands() == 0 && !self.held;
-        let may_follow = is_command(request.code) && !self.barrier && self.deferred.is_empty();
-        match (none_out, may_follow) {
-            (true, _) => None,
-            (false, true) => (!self.may_submit()).then_some(Stop::Room),
-            (false, false) => Some(Stop::Commands),
+        // Mostly so, and then what the request is does not matter.
+        if self.outstanding.commands() == 0 && !self.held {
+            return None;
+        }
+        if is_command(request.code) && !self.barrier && self.deferred.is_empty() {
+            (!self.may_submit()).then_some(Stop::Room)
+        } else {
+            Some(Stop::Commands)
         }
     }
 

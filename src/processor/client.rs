@@ -21,14 +21,14 @@ pub(super) fn get_route_info(
     {
         return answer(request, out, &system_error("name server not ready"));
     }
-    let topic = request.ext.get("topic");
-    let found = || topic.and_then(|topic| context.snapshot.route(topic));
+    let topic = || request.ext.get("topic");
+    let found = || context.snapshot.route(topic()?);
     let Some(route) = context.route.or_else(found) else {
         // A server that is being left must not tell anyone that a topic does not exist (fault D2).
         let response = if context.go_away {
             system_error("name server is shutting down")
         } else {
-            not_found(topic.unwrap_or("null"))
+            not_found(topic().unwrap_or("null"))
         };
         return answer(request, out, &response);
     };

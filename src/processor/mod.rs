@@ -147,9 +147,10 @@ pub fn look_ahead<'s>(requests: &[RemotingCommand<'_>], snapshot: &'s RouteSnaps
 #[must_use]
 pub fn is_heavy(request: &RemotingCommand<'_>, snapshot: &RouteSnapshot) -> bool {
     // What is asked most is settled first.
-    let Some(code) = RequestCode::from_i32(request.code)
-        .filter(|code| *code != RequestCode::GetRouteInfoByTopic)
-    else {
+    if request.code == RequestCode::GetRouteInfoByTopic as i32 {
+        return false;
+    }
+    let Some(code) = RequestCode::from_i32(request.code) else {
         return false;
     };
     let (topics, groups, _) = snapshot.counts();

@@ -7,36 +7,40 @@
 use std::sync::Arc;
 
 use crate::{
+    limits::{ROUTE_AT_HAND_LEN_MAX, ROUTES_AT_HAND_MAX},
     protocol::fastjson::Dialect,
     registry::query::{Basis, Route, RouteView, SlotList},
 };
 
-/// How many bodies are kept.
-const PLACES: usize = 256;
-/// A longer body is put together each time.
-const BODY_LEN_MAX: usize = 4 * 1024;
+/// How many bodies a set holds. A list's address says which set is its own, and any place in that will do: with a place of their own, some of fifty lists shared one and were put together and copied by turns, at each query
+/// (`cargo bench --bench route`).
+const WAYS: usize = 16;
+const SETS: usize = ROUTES_AT_HAND_MAX / WAYS;
+const _: () = assert!(SETS * WAYS == ROUTES_AT_HAND_MAX && SETS <= 1 << u8::BITS);
 
 /// The bodies that one worker has at hand, at most a megabyte.
 #[derive(Debug, Default)]
 pub struct RouteCache {
     /// Of what all bodies are made, beside their slots.
     basis: Option<Basis>,
-    places: Vec<Place>,
+    sets: Vec<Set>,
 }
 
 #[derive(Debug, Default)]
-struct Place {
-    /// The last list and dialect that had no body here, by its address; it gets one when it is asked for twice in a row. Routes that are all
-    /// different would otherwise be copied here for nothing.
-    missed: usize,
-    kept: Option<Kept>,
+struct Set {
+    /// Lists with their dialect, by the lists' addresses: those of the bodies `kept`, and those that were asked for and have no
+    /// body yet. Such a list gets one when it is asked for again and no other has taken its place. Routes that are all different
+    /// would otherwise be copied here for nothing.
+    keys: [usize; WAYS],
+    kept: [Option<Kept>; WAYS],
+    /// Which body goes next, when there is one in every place.
+    oldest: usize,
 }
 
 #[derive(Debug)]
 struct Kept {
     /// Held, so that its address means this list and no later one.
-    slots: SlotList,
-    dialect: Dialect,
+    _slots: SlotList,
     body: Vec<u8>,
 }
 
@@ -48,38 +52,50 @@ impl RouteCache {
         };
         if self.basis.as_ref().is_none_or(|basis| !basis.is_of(route)) {
             self.basis = Some(Basis::new(route));
-            self.places.clear();
-            self.places.resize_with(PLACES, Place::default);
+            self.sets.clear();
+            self.sets.resize_with(SETS, Set::default);
         }
         // Lists are aligned, so the dialect has a bit of its own: peers of both kinds mostly ask one server.
         let key = Arc::as_ptr(slots).addr() | usize::from(view.dialect == Dialect::Strict);
-        let place = &mut self.places[place(key)];
-        if let Some(kept) = &place.kept
-            && Arc::ptr_eq(&kept.slots, slots)
-            && kept.dialect == view.dialect
-        {
+        let set = &mut self.sets[set_of(key)];
+        let way = set.keys.iter().position(|other| *other == key);
+        if let Some(Some(kept)) = way.map(|way| &set.kept[way]) {
             out.extend_from_slice(&kept.body);
             return;
         }
         let start = out.len();
         route.write(view, out);
-        let asked_before = std::mem::replace(&mut place.missed, key) == key;
         let body = &out[start..];
-        if asked_before && body.len() <= BODY_LEN_MAX {
-            place.kept = Some(Kept {
-                slots: Arc::clone(slots),
-                dialect: view.dialect,
-                body: body.to_vec(),
-            });
+        match way {
+            Some(way) if body.len() <= ROUTE_AT_HAND_LEN_MAX => {
+                set.kept[way] = Some(Kept {
+                    _slots: Arc::clone(slots),
+                    body: body.to_vec(),
+                });
+            }
+            Some(_) => {}
+            None => set.note(key),
         }
     }
 }
 
-/// Where the body of a list belongs, by the list's address and the dialect.
-fn place(key: usize) -> usize {
-    // Fibonacci hashing: the address's high bits hardly differ and its lowest are zero.
-    let hash = (key as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    usize::from(hash.to_be_bytes()[0])
+impl Set {
+    /// A list is asked for that has no body and is not noted either.
+    fn note(&mut self, key: usize) {
+        let free = self.keys.iter().position(|key| *key == 0);
+        let way = free.or_else(|| self.kept.iter().position(Option::is_none));
+        let way = way.unwrap_or_else(|| {
+            self.oldest = (self.oldest + 1) % WAYS;
+            self.oldest
+        });
+        self.keys[way] = key;
+        self.kept[way] = None;
+    }
 }
 
-const _: () = assert!(PLACES == 1 << u8::BITS, "a place is a byte of a hash");
+/// Where the body of a list belongs, by the list's address and the dialect.
+fn set_of(key: usize) -> usize {
+    // Fibonacci hashing: the address's high bits hardly differ and its lowest are zero.
+    let hash = (key as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    usize::from(hash.to_be_bytes()[0]) % SETS
+}

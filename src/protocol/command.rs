@@ -79,22 +79,57 @@ impl RemotingCommand<'_> {
 /// original.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ExtFields<'a> {
-    /// A null is kept, because it hides an earlier value of the same name.
     pairs: SmallVec<[Pair<'a>; 12]>,
 }
 
-/// A name and its value, if that is not null.
-type Pair<'a> = (Cow<'a, str>, Option<Cow<'a, str>>);
+/// A name and its value. Two thirds as large as the two texts by themselves would be, because a command is moved into its place
+/// among those that are decoded together (`cargo bench --bench route`).
+#[derive(Debug, Clone)]
+enum Pair<'a> {
+    /// As they were sent.
+    Borrowed(&'a str, &'a str),
+    /// Not so, because of escapes for instance. A null value is kept, because it hides an earlier one of the same name.
+    Other(Box<(Cow<'a, str>, Option<Cow<'a, str>>)>),
+}
+
+const _: () = assert!(size_of::<Pair<'_>>() == 2 * size_of::<&str>());
+
+impl Pair<'_> {
+    fn name(&self) -> &str {
+        match self {
+            Self::Borrowed(name, _) => name,
+            Self::Other(other) => &other.0,
+        }
+    }
+
+    fn value(&self) -> Option<&str> {
+        match self {
+            Self::Borrowed(_, value) => Some(value),
+            Self::Other(other) => other.1.as_deref(),
+        }
+    }
+}
+
+/// By their texts, whether or not they were sent so.
+impl PartialEq for Pair<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        (self.name(), self.value()) == (other.name(), other.value())
+    }
+}
 
 impl<'a> ExtFields<'a> {
     /// Adds a pair; a later one of the same name wins.
+    #[inline]
     pub fn push(&mut self, name: Cow<'a, str>, value: Cow<'a, str>) {
-        self.pairs.push((name, Some(value)));
+        self.pairs.push(match (name, value) {
+            (Cow::Borrowed(name), Cow::Borrowed(value)) => Pair::Borrowed(name, value),
+            (name, value) => Pair::Other(Box::new((name, Some(value)))),
+        });
     }
 
     /// Adds a name whose value is null: from here on it counts as missing.
     pub fn push_null(&mut self, name: Cow<'a, str>) {
-        self.pairs.push((name, None));
+        self.pairs.push(Pair::Other(Box::new((name, None))));
     }
 
     /// Forgets every pair.
@@ -108,8 +143,8 @@ impl<'a> ExtFields<'a> {
         self.pairs
             .iter()
             .rev()
-            .find(|(key, _)| key == name)
-            .and_then(|(_, value)| value.as_deref())
+            .find(|pair| pair.name() == name)
+            .and_then(Pair::value)
     }
 
     /// How many pairs were sent, nulls included.
@@ -201,9 +236,7 @@ impl Response {
 
 #[cfg(test)]
 mod tests {
-    use std::borrow::Cow;
-
-    use super::RemotingCommand;
+    use super::{Pair, RemotingCommand};
 
     #[test]
     fn a_registration_header_is_read_without_an_allocation() {
@@ -222,11 +255,8 @@ mod tests {
         let command = RemotingCommand::decode(&frame).expect("legal");
         assert_eq!(command.ext.len(), 12);
         assert!(!command.ext.pairs.spilled());
-        for (name, value) in &command.ext.pairs {
-            assert!(matches!(
-                (name, value),
-                (Cow::Borrowed(_), Some(Cow::Borrowed(_)))
-            ));
+        for pair in &command.ext.pairs {
+            assert!(matches!(pair, Pair::Borrowed(..)));
         }
     }
 }

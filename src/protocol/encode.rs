@@ -103,6 +103,13 @@ fn begin<'e>(
     remark: Option<&str>,
     ext: Option<impl Iterator<Item = (&'e str, &'e str)>>,
 ) -> OpenFrame {
+    if code == ResponseCode::Success
+        && remark.is_none()
+        && ext.is_none()
+        && head.serialize_type == SerializeType::Json
+    {
+        return begin_plain_success(out, head.opaque);
+    }
     let frame = open(out);
     match head.serialize_type {
         SerializeType::Json => write_json_header(out, head.opaque, code, remark, ext),
@@ -118,6 +125,34 @@ fn begin<'e>(
     }
     close_header(out, &frame, head.serialize_type);
     frame
+}
+
+/// The header of most answers, put together in place and appended as a whole: in five pieces, each with a look at the capacity,
+/// it took a quarter more instructions (`cargo bench --bench codec`, `response/json_head`).
+fn begin_plain_success(out: &mut Vec<u8>, opaque: i32) -> OpenFrame {
+    const OPAQUE_AT: usize = FRAME_HEAD_LEN + PLAIN_SUCCESS.len();
+    const LEN_MAX: usize = OPAQUE_AT + "-2147483648".len() + TAIL.len();
+    const BEGINNING: [u8; LEN_MAX] = {
+        let mut beginning = [0; LEN_MAX];
+        let (_, header) = beginning.split_at_mut(FRAME_HEAD_LEN);
+        header
+            .split_at_mut(PLAIN_SUCCESS.len())
+            .0
+            .copy_from_slice(PLAIN_SUCCESS);
+        beginning
+    };
+    let mut bytes = BEGINNING;
+    let mut digits = itoa::Buffer::new();
+    let digits = digits.format(opaque).as_bytes();
+    let tail_at = OPAQUE_AT + digits.len();
+    bytes[OPAQUE_AT..tail_at].copy_from_slice(digits);
+    bytes[tail_at..][..TAIL.len()].copy_from_slice(TAIL);
+    let bytes = &mut bytes[..tail_at + TAIL.len()];
+    let frame = OpenFrame { start: 0 };
+    close_header(bytes, &frame, SerializeType::Json);
+    let start = out.len();
+    out.extend_from_slice(bytes);
+    OpenFrame { start }
 }
 
 fn open(out: &mut Vec<u8>) -> OpenFrame {
@@ -144,12 +179,6 @@ fn write_json_header<'e>(
     remark: Option<&str>,
     ext: Option<impl Iterator<Item = (&'e str, &'e str)>>,
 ) {
-    if code == ResponseCode::Success && remark.is_none() && ext.is_none() {
-        out.extend_from_slice(PLAIN_SUCCESS);
-        write_int(out, opaque);
-        out.extend_from_slice(TAIL);
-        return;
-    }
     out.extend_from_slice(CODE);
     write_int(out, code as i32);
     if let Some(ext) = ext {

@@ -1,8 +1,9 @@
 //! What a reader may ask of a [`RouteSnapshot`]: each answer is a concatenation of pieces encoded when they last changed.
 
-use std::collections::BTreeSet;
-
-use smallvec::SmallVec;
+use std::{
+    collections::BTreeSet,
+    ops::{Deref, DerefMut},
+};
 
 use super::{
     RouteSnapshot,
@@ -45,7 +46,33 @@ pub struct Route<'a> {
 }
 
 /// What [`RouteSnapshot::routes`] found, in the order of the names.
-pub type Routes<'a> = SmallVec<[Option<Route<'a>>; LOOK_AHEAD_MAX]>;
+#[derive(Debug, Default)]
+pub struct Routes<'a> {
+    found: [Option<Route<'a>>; LOOK_AHEAD_MAX],
+    len: usize,
+}
+
+impl Routes<'_> {
+    /// Of no names.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl<'a> Deref for Routes<'a> {
+    type Target = [Option<Route<'a>>];
+
+    fn deref(&self) -> &Self::Target {
+        &self.found[..self.len]
+    }
+}
+
+impl DerefMut for Routes<'_> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.found[..self.len]
+    }
+}
 
 impl RouteSnapshot {
     /// The route of a topic; `None` is answered with `TOPIC_NOT_EXIST` (spec 2.7).
@@ -54,20 +81,26 @@ impl RouteSnapshot {
         self.route_of(self.topic(topic.as_bytes())?)
     }
 
-    /// The routes of several topics, looked up together so that their cache misses overlap. A missing name has none.
+    /// The routes of the first [`LOOK_AHEAD_MAX`] of these topics, looked up together so that their cache misses overlap. A
+    /// missing name has none.
     #[must_use]
-    pub fn routes<'s, 't>(&'s self, topics: impl Iterator<Item = Option<&'t str>>) -> Routes<'s> {
-        let topics: SmallVec<[Option<&str>; LOOK_AHEAD_MAX]> = topics.collect();
-        let key = |topic: &Option<&'t str>| {
+    pub fn routes<'t>(&self, topics: impl Iterator<Item = Option<&'t str>>) -> Routes<'_> {
+        let mut keys = [(0, &[][..]); LOOK_AHEAD_MAX];
+        let mut named = [false; LOOK_AHEAD_MAX];
+        let mut routes = Routes::new();
+        for ((key, named), topic) in keys.iter_mut().zip(&mut named).zip(topics) {
             let name = topic.unwrap_or_default().as_bytes();
-            (self.hasher.hash(name), name)
-        };
-        let keys: SmallVec<[_; LOOK_AHEAD_MAX]> = topics.iter().map(key).collect();
-        let found = self.topics.get_each::<LOOK_AHEAD_MAX>(&keys);
-        let asked = topics.iter().zip(found);
-        asked
-            .map(|(topic, found)| topic.and(found).and_then(|found| self.route_of(found)))
-            .collect()
+            *key = (self.hasher.hash(name), name);
+            *named = topic.is_some();
+            routes.len += 1;
+        }
+        let found = (self.topics).get_each::<LOOK_AHEAD_MAX>(&keys[..routes.len]);
+        for ((route, topic), named) in routes.found.iter_mut().zip(found).zip(named) {
+            *route = topic
+                .filter(|_| named)
+                .and_then(|topic| self.route_of(topic));
+        }
+        routes
     }
 
     fn route_of<'s>(&'s self, topic: &'s TopicEntry) -> Option<Route<'s>> {

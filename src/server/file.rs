@@ -15,23 +15,14 @@ const MODE: u32 = 0o600;
 ///
 /// The file itself is whole at every moment: it is replaced by renaming a complete, synced one over it. So is the backup.
 pub(super) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
-    let path = &target(path)?;
-    create_folder(parent(path))?;
-    let mode = mode(path)?;
-    let fresh = with_suffix(path, ".tmp");
-    write_synced(&fresh, content, mode)?;
-    keep_backup(path, mode)?;
-    fs::rename(&fresh, path)?;
-    sync_folder(parent(path))
+    let path = target(path)?;
+    create_folder(parent(&path))?;
+    Change::new(path, content)?.take(&REPLACE)
 }
 
 /// Makes `content` the content of a damaged `path`, durably, and leaves its backup alone.
 pub(super) fn restore(path: &Path, content: &[u8]) -> io::Result<()> {
-    let path = &target(path)?;
-    let fresh = with_suffix(path, ".tmp");
-    write_synced(&fresh, content, mode(path)?)?;
-    fs::rename(&fresh, path)?;
-    sync_folder(parent(path))
+    Change::new(target(path)?, content)?.take(&RESTORE)
 }
 
 /// Whether [`replace`] can be expected to work; nothing is left behind.
@@ -64,6 +55,87 @@ pub(super) fn parent(path: &Path) -> &Path {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     }
+}
+
+/// A new content on its way to its file, which is no symbolic link.
+struct Change<'a> {
+    path: PathBuf,
+    content: &'a [u8],
+    mode: u32,
+}
+
+/// One after the other. A crash between two leaves a file that is whole, and at most names beside it that the next change takes.
+type Step = fn(&Change<'_>) -> io::Result<()>;
+
+/// See [`replace`].
+const REPLACE: [Step; 6] = [
+    write_fresh,
+    clear_place_of_backup,
+    link_backup,
+    put_backup,
+    put_fresh,
+    sync_folder_of,
+];
+
+/// See [`restore`].
+const RESTORE: [Step; 3] = [write_fresh, put_fresh, sync_folder_of];
+
+impl<'a> Change<'a> {
+    fn new(path: PathBuf, content: &'a [u8]) -> io::Result<Self> {
+        Ok(Self {
+            mode: mode(&path)?,
+            path,
+            content,
+        })
+    }
+
+    fn take(&self, steps: &[Step]) -> io::Result<()> {
+        steps.iter().try_for_each(|step| step(self))
+    }
+
+    /// Where the new content is written.
+    fn fresh(&self) -> PathBuf {
+        with_suffix(&self.path, ".tmp")
+    }
+
+    /// Where the backup gets ready.
+    fn fresh_backup(&self) -> PathBuf {
+        with_suffix(&self.path, ".bak.tmp")
+    }
+}
+
+fn write_fresh(change: &Change<'_>) -> io::Result<()> {
+    write_synced(&change.fresh(), change.content, change.mode)
+}
+
+fn clear_place_of_backup(change: &Change<'_>) -> io::Result<()> {
+    remove_left_over(&change.fresh_backup())
+}
+
+/// Gives the present content a second name where the file system has those, a copy where not.
+fn link_backup(change: &Change<'_>) -> io::Result<()> {
+    let Change { path, mode, .. } = change;
+    match fs::hard_link(path, change.fresh_backup()) {
+        Ok(()) => Ok(()),
+        // The first content has none before it.
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(_) => write_synced(&change.fresh_backup(), &fs::read(path)?, *mode),
+    }
+}
+
+fn put_backup(change: &Change<'_>) -> io::Result<()> {
+    match fs::rename(change.fresh_backup(), backup_of(&change.path)) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+fn put_fresh(change: &Change<'_>) -> io::Result<()> {
+    fs::rename(change.fresh(), &change.path)
+}
+
+fn sync_folder_of(change: &Change<'_>) -> io::Result<()> {
+    sync_folder(parent(&change.path))
 }
 
 /// What `path` leads to: a rename over a symbolic link would cut the link instead of changing the file.
@@ -132,21 +204,54 @@ fn remove_left_over(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Makes the present content the backup: a second name for it where the file system has those, a copy where not.
-fn keep_backup(path: &Path, mode: u32) -> io::Result<()> {
-    let fresh = with_suffix(path, ".bak.tmp");
-    remove_left_over(&fresh)?;
-    match fs::hard_link(path, &fresh) {
-        Ok(()) => {}
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-        Err(_) => write_synced(&fresh, &fs::read(path)?, mode)?,
-    }
-    fs::rename(fresh, backup_of(path))
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::str::{self, Utf8Error};
+
+    use super::{
+        super::kv_store::{Loaded, load},
+        *,
+    };
+
+    /// What the next start finds, and what it has to say of it.
+    fn found(path: &Path) -> (String, usize) {
+        let text = |bytes: &[u8]| -> Result<String, Utf8Error> {
+            str::from_utf8(bytes).map(str::to_owned)
+        };
+        let Loaded { table, problems } = load(path, text).unwrap();
+        (table, problems.len())
+    }
+
+    #[test]
+    fn i1_a_crash_behind_any_step_leaves_the_old_content_or_the_new_one() {
+        for before in ["", "old"] {
+            for count in 0..=REPLACE.len() {
+                let folder = tempfile::tempdir().unwrap();
+                let path = folder.path().join("file");
+                if !before.is_empty() {
+                    replace(&path, b"older").unwrap();
+                    replace(&path, before.as_bytes()).unwrap();
+                }
+                if count == 0 {
+                    // In the middle of the first.
+                    fs::write(with_suffix(&path, ".tmp"), b"ne").unwrap();
+                }
+
+                let change = Change::new(path.clone(), b"new").unwrap();
+                change.take(&REPLACE[..count]).unwrap();
+
+                let (content, problems) = found(&path);
+                let is_done = count == REPLACE.len();
+                assert!(
+                    content == "new" || (content == before && !is_done),
+                    "{count} steps: {content}"
+                );
+                assert_eq!(problems, 0, "{count} steps");
+                replace(&path, b"next").unwrap();
+                assert_eq!(found(&path), ("next".to_owned(), 0), "{count} steps");
+            }
+        }
+    }
 
     fn names(folder: &Path) -> Vec<String> {
         let mut names: Vec<String> = fs::read_dir(folder)

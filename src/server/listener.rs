@@ -48,3 +48,47 @@ fn open_at(address: SocketAddr, config: &Config) -> io::Result<TcpListener> {
 
 /// What the original hard-wires (spec 1.10).
 const BACKLOG_MIN: i32 = 1024;
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use socket2::SockRef;
+
+    use super::*;
+    use crate::config::Environment;
+
+    /// The send and the receive buffer of a listener on a port of the system's choice.
+    fn buffers(lines: &str) -> (usize, usize) {
+        let mut config = Config::defaults(&Environment::default());
+        let file = format!("listenPort=0\nbindAddress=127.0.0.1\n{lines}");
+        assert_eq!(config.load_file("test.properties", file.as_bytes()), []);
+        let listener = open(&config).unwrap();
+        sizes(&SockRef::from(&listener))
+    }
+
+    fn sizes(socket: &Socket) -> (usize, usize) {
+        (
+            socket.send_buffer_size().unwrap(),
+            socket.recv_buffer_size().unwrap(),
+        )
+    }
+
+    #[test]
+    fn c8_buffers_are_those_of_a_fresh_socket_unless_configured() {
+        let fresh = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let fresh = sizes(&SockRef::from(&fresh));
+
+        assert_eq!(buffers(""), fresh);
+        let (send, receive) = buffers("serverSocketSndBufSize=20000\n");
+        // The system doubles what it is told, for its own book-keeping. So half of its default would not be seen here.
+        assert!(send >= 20_000 && send != fresh.0, "{send} {fresh:?}");
+        assert_eq!(receive, fresh.1);
+        let (send, receive) = buffers("serverSocketRcvBufSize=20000\n");
+        assert!(
+            receive >= 20_000 && receive != fresh.1,
+            "{receive} {fresh:?}"
+        );
+        assert_eq!(send, fresh.0);
+    }
+}

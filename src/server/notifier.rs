@@ -296,3 +296,31 @@ fn resolve(broker: &str) -> io::Result<SocketAddr> {
     let nowhere = || io::Error::new(ErrorKind::NotFound, "the name has no address");
     broker.to_socket_addrs()?.next().ok_or_else(nowhere)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, TcpListener};
+
+    use super::*;
+
+    #[test]
+    fn of_too_many_frames_for_one_broker_the_oldest_goes_that_is_not_half_sent() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let mut link = Link {
+            broker: Arc::from("b"),
+            socket: TcpStream::connect(listener.local_addr().unwrap()).unwrap(),
+            connected: false,
+            frames: VecDeque::new(),
+            sent: 1,
+            discarded: 0,
+            ends_at: Timestamp::default(),
+        };
+        let frame = |number: usize| Bytes::from(number.to_string());
+        for number in 0..NOTICES_PER_BROKER_MAX + 2 {
+            link.enqueue(frame(number));
+        }
+        let expected = [0].into_iter().chain(3..NOTICES_PER_BROKER_MAX + 2);
+        let expected: Vec<_> = expected.map(frame).collect();
+        assert_eq!(Vec::from(link.frames), expected);
+    }
+}

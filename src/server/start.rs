@@ -25,7 +25,10 @@ use super::{
 use crate::{
     config::Config,
     connection::{StreamLimits, admission, credit::Credits},
-    limits::{IN_FLIGHT_MAX, NOTICES_MAX, ORDERS_MAX, PERSIST_JOBS_MAX},
+    limits::{
+        IN_FLIGHT_MAX, NOTICES_MAX, ORDERS_MAX, PERSIST_JOBS_MAX, UNSENT_HIGH_WATER,
+        UNSENT_LOW_WATER,
+    },
     registry::{Command, KvTable, Registry, RouteSnapshot},
     sync::{Flag, Parker, Receiver, Sender, Source, Unparker, mailbox, parker, publication},
     worker::{
@@ -34,11 +37,6 @@ use crate::{
         outbox::Outbox,
     },
 };
-
-/// Unsent bytes at which a connection is read no further, unless configured (spec 5.2).
-const HIGH_WATER: usize = 64 * 1024;
-/// And at which it is read again.
-const LOW_WATER: usize = 32 * 1024;
 
 /// How nice the threads are that nobody's query waits for.
 const YIELDING_NICE: i32 = 10;
@@ -167,8 +165,12 @@ pub(super) fn start(mut config: Config, kv: KvTable) -> Result<Server, StartErro
 fn stream_limits(config: &Config) -> StreamLimits {
     StreamLimits {
         frame_len_max: config.frame_max_length(),
-        high_water: config.write_buffer_high_water_mark().unwrap_or(HIGH_WATER),
-        low_water: config.write_buffer_low_water_mark().unwrap_or(LOW_WATER),
+        high_water: config
+            .write_buffer_high_water_mark()
+            .unwrap_or(UNSENT_HIGH_WATER),
+        low_water: config
+            .write_buffer_low_water_mark()
+            .unwrap_or(UNSENT_LOW_WATER),
     }
 }
 

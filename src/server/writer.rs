@@ -3,18 +3,16 @@
 //! The one thread that holds a [`Registry`]. It waits for nobody: what another thread has no room for is kept and tried again,
 //! or counted and dropped where that does no harm.
 
-use std::collections::VecDeque;
-
 use super::{
     clock::Clock,
     message::{Notice, PersistJob},
     stats::TurnStats,
 };
 use crate::{
-    ids::ConnectionId,
+    connection::queue::Queue,
     limits::{RETRY_INTERVAL, WRITER_DRAIN_MAX},
     registry::{Command, Effect, Registry, RouteSnapshot},
-    sync::{Flag, Full, Parker, Publisher, Receiver, Sender, Unparker, Wake},
+    sync::{Flag, Parker, Publisher, Receiver, Sender, Unparker, Wake},
     time::Timestamp,
     worker::{
         Next,
@@ -59,8 +57,8 @@ pub struct Writer<S, W> {
     errands: Errands<W>,
     /// Workers to wake at the end of the turn, by index.
     replied: Vec<bool>,
-    /// Closes that their worker had no room for.
-    closes: VecDeque<ConnectionId>,
+    /// Closes that their worker had no room for, by worker.
+    closes: Vec<Queue<()>>,
     /// Files that the persister has yet to report on.
     persists_out: usize,
     notice_log: LogLimit,
@@ -81,9 +79,9 @@ impl<S, W: Wake> Writer<S, W> {
             registry,
             publisher,
             replied: vec![false; workers.len()],
+            closes: workers.iter().map(|_| Queue::default()).collect(),
             workers,
             errands,
-            closes: VecDeque::new(),
             persists_out: 0,
             notice_log: LogLimit::default(),
             stats: TurnStats::new(now),
@@ -199,7 +197,13 @@ impl<S, W: Wake> Writer<S, W> {
                     );
                     replied[worker] = true;
                 }
-                Effect::Close(connection) => closes.push_back(connection),
+                Effect::Close(connection) => {
+                    let closes = &mut closes[usize::from(connection.worker)];
+                    // It waits already if its broker was back for a while.
+                    if !closes.contains(connection) {
+                        closes.push_back(connection, ());
+                    }
+                }
                 Effect::Notify { to, frame } => {
                     let sent = errands.notices.send(Notice { to, frame });
                     if sent.is_err() && notice_log.admit(now).is_some() {
@@ -222,20 +226,23 @@ impl<S, W: Wake> Writer<S, W> {
     /// Hands closes to their workers; those that do not fit wait, unless a broker registers over the connection meanwhile: an
     /// acknowledged registration must not be undone by what came before it (fault A11).
     fn send_closes(&mut self) {
-        for _ in 0..self.closes.len() {
-            let connection = self.closes.pop_front().expect("it was counted");
-            if self.registry.carries_brokers(connection) {
-                continue;
-            }
-            let orders = &self.workers[usize::from(connection.worker)].orders;
-            if let Err(Full(_)) = orders.send(Order::Close(connection)) {
-                self.closes.push_back(connection);
+        for (closes, worker) in self.closes.iter_mut().zip(&self.workers) {
+            while let Some(&(connection, ())) = closes.front() {
+                let is_to_close = !self.registry.carries_brokers(connection);
+                if is_to_close && worker.orders.send(Order::Close(connection)).is_err() {
+                    break;
+                }
+                closes.pop_front();
             }
         }
     }
 
+    fn has_closes(&self) -> bool {
+        self.closes.iter().any(|closes| !closes.is_empty())
+    }
+
     fn poll_timeout(&self, now: Timestamp) -> Option<Timestamp> {
-        let retry_at = (!self.closes.is_empty()).then(|| now.after(RETRY_INTERVAL));
+        let retry_at = self.has_closes().then(|| now.after(RETRY_INTERVAL));
         [self.registry.poll_timeout(), retry_at]
             .into_iter()
             .flatten()

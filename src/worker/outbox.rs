@@ -12,6 +12,7 @@ use crate::{
     connection::{
         Connection, Handled,
         credit::{Credits, Outstanding},
+        queue::Queue,
     },
     ids::ConnectionId,
     limits::RETRY_INTERVAL,
@@ -29,7 +30,7 @@ pub struct Outbox {
     /// Jobs were pushed and the helper is not woken for them yet.
     jobs_pushed: bool,
     credits: Credits,
-    waiting: VecDeque<Waiting>,
+    waiting: Queue<Waiting>,
     unsent: VecDeque<Command>,
     /// Commands were pushed and the writer is not woken for them yet.
     pushed: bool,
@@ -48,7 +49,6 @@ pub(super) enum Work {
 /// Work without a credit.
 #[derive(Debug)]
 struct Waiting {
-    connection: ConnectionId,
     work: Work,
     request_len: usize,
 }
@@ -67,7 +67,7 @@ impl Outbox {
             jobs,
             jobs_pushed: false,
             credits,
-            waiting: VecDeque::new(),
+            waiting: Queue::default(),
             unsent: VecDeque::new(),
             pushed: false,
             retry_at: None,
@@ -85,11 +85,8 @@ impl Outbox {
         if self.waiting.is_empty() && self.credits.take(outstanding, request_len) {
             return self.start(work);
         }
-        self.waiting.push_back(Waiting {
-            connection,
-            work,
-            request_len,
-        });
+        let waiting = Waiting { work, request_len };
+        self.waiting.push_back(connection, waiting);
         Handled::Held
     }
 
@@ -129,13 +126,13 @@ impl Outbox {
 
     /// The connection whose work is the next to be sent once there is a credit.
     pub(super) fn first_waiting(&self) -> Option<ConnectionId> {
-        self.waiting.front().map(|waiting| waiting.connection)
+        self.waiting.front().map(|(connection, _)| *connection)
     }
 
     /// Whether that is a command that may bind a broker to its connection.
     pub(super) fn first_waiting_marks(&self) -> bool {
         let front = self.waiting.front();
-        front.is_some_and(|waiting| match &waiting.work {
+        front.is_some_and(|(_, waiting)| match &waiting.work {
             Work::Command(command) => processor::marks_connection(command),
             Work::Job(_) => false,
         })
@@ -143,11 +140,11 @@ impl Outbox {
 
     /// Sends the work of [`Self::first_waiting`] if there is a credit for it; its connection may then go on.
     pub(super) fn send_first_waiting(&mut self, connection: &mut Connection) -> bool {
-        let credited = self.waiting.front().is_some_and(|front| {
+        let credited = self.waiting.front().is_some_and(|(_, front)| {
             self.credits
                 .take(connection.outstanding_mut(), front.request_len)
         });
-        if credited && let Some(Waiting { work, .. }) = self.waiting.pop_front() {
+        if credited && let Some((_, Waiting { work, .. })) = self.waiting.pop_front() {
             let handled = self.start(work);
             connection.started(handled);
         }
@@ -156,8 +153,7 @@ impl Outbox {
 
     /// A connection is gone: its waiting request is not executed, and its commands that are out keep one credit each.
     pub(super) fn abandon(&mut self, connection: ConnectionId, outstanding: Outstanding) {
-        self.waiting
-            .retain(|waiting| waiting.connection != connection);
+        self.waiting.remove(connection);
         self.credits.abandon(outstanding);
     }
 

@@ -19,7 +19,10 @@ use crate::{
         credit::Outstanding,
     },
     ids::ConnectionId,
-    limits::{ANSWERED_PER_TURN_MAX, OUTPUT_BATCH_LEN, READ_PER_TURN_MAX, WRITTEN_PER_TURN_MAX},
+    limits::{
+        ANSWERED_PER_TURN_MAX, ANSWERS_KEPT_LEN, OUTPUT_BATCH_LEN, READ_PER_TURN_MAX,
+        WRITTEN_PER_TURN_MAX,
+    },
     processor::{self, Context, KnownBrokers, Outcome, RouteCache},
     protocol::command::RemotingCommand,
     registry::{Command, RouteSnapshot, query::Routes},
@@ -396,6 +399,8 @@ impl<S: Read + Write> Peer<S> {
             self.connection.answered(sent, &answers[sent..], *now);
             answers.clear();
         }
+        // One long answer would keep its room for as long as the others are short.
+        answers.shrink_to(ANSWERS_KEPT_LEN);
         self.connection.apply_water_marks(limits);
         Ok(())
     }

@@ -123,6 +123,20 @@ fn old_and_new_clients_that_ask_in_turn_cost_no_allocation_either() {
 }
 
 #[test]
+fn topics_on_fifty_different_lists_of_brokers_and_queues_cost_no_allocation_either() {
+    let mut world = World::new();
+    let table: Vec<_> = (1..=50)
+        .map(|queues| (format!("topic-{queues}"), 6, queues))
+        .collect();
+    let registration = reg("c", "broker-0", 0, "10.0.0.1:10911", &table, (0, 1, 1));
+    assert_eq!(world.send(0, &registration).code, 0);
+    // Twice each: a body is kept when it is asked for again.
+    let twice = table.iter().flat_map(|(topic, ..)| [topic, topic]);
+    let queries: Vec<Ask> = twice.map(|topic| route(topic)).collect();
+    assert_eq!(allocations(&world, &queries), 0);
+}
+
+#[test]
 fn a_heartbeat_allocates_nothing() {
     let world = world();
     let beat = heartbeat("c", "broker-1", "10.0.0.1:10911");

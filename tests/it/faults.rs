@@ -20,6 +20,7 @@ use waypost::{
 };
 
 use crate::{
+    bounds::log_lines,
     client::{registration, request},
     server::Running,
     world::{Ask, World, ask, conn, heartbeat, quoted, reg, register_body, route, topics, unreg},
@@ -247,6 +248,38 @@ fn a9_one_name_in_two_clusters_follows_the_last_writer_and_survives_the_other_on
     world.close(2);
     assert_eq!(world.addrs("T1")["b"], addrs(&[("0", "x:1")]));
     assert_eq!(world.cluster()["clusterAddrTable"], json!({"c1": ["b"]}));
+}
+
+#[test]
+fn a9_one_name_in_two_clusters_is_warned_of_with_a_count_twice_a_minute() {
+    let mut world = World::new();
+    world.send(1, &reg("c1", "b", 0, "x:1", &many(2), (0, 1, 1)));
+    let other = reg("c2", "b", 0, "y:1", &many(2), (0, 1, 1));
+    let mut warnings = |after: Duration, times: usize| {
+        world.now = world.now.after(after);
+        let lines = log_lines(|| {
+            for _ in 0..times {
+                // The one that comes last holds the name, until the first comes again.
+                assert_eq!(world.send(2, &other).code, 0);
+                assert_eq!(
+                    world.code(&reg("c1", "b", 0, "x:1", &many(2), (0, 1, 1))),
+                    0
+                );
+            }
+        });
+        let is_warning = |line: &String| line.contains("broker name b is used in cluster");
+        let warnings: Vec<String> = lines.into_iter().filter(is_warning).collect();
+        warnings
+    };
+
+    let first = warnings(Duration::ZERO, 10);
+    assert_eq!(first.len(), 1, "{first:?}");
+    assert!(first[0].contains("WARN") && first[0].contains("(1 times so far)"));
+    let soon = warnings(Duration::from_millis(29_999), 1);
+    assert_eq!(soon, Vec::<String>::new());
+    let later = warnings(Duration::from_millis(1), 1);
+    assert_eq!(later.len(), 1, "{later:?}");
+    assert!(later[0].contains("(23 times so far)"), "{later:?}");
 }
 
 #[test]

@@ -1,13 +1,17 @@
-//! Orders of things in a worker's turn that once went wrong, or that no script of the simulator brings about.
+//! Orders of things in a worker's turn that once went wrong, or that no script of the simulator brings about, and how much one turn
+//! takes on.
 
-use std::{sync::Arc, time::Duration};
+use std::{iter, sync::Arc, time::Duration};
 
+use allocation_counter::measure;
 use waypost::{
     connection::{StreamLimits, admission},
     ids::ConnectionId,
     limits::{
-        ADMISSION_STALL_TIMEOUT, EVENTS_MAX, FRAME_LEN_MAX, LARGE_FRAME_LEN, READ_PER_TURN_MAX,
-        STOP_FLUSH_TIMEOUT,
+        ADMISSION_STALL_TIMEOUT, ANSWERED_PER_TURN_MAX, ANSWERS_KEPT_LEN, ENDINGS_PER_TURN_MAX,
+        EVENTS_MAX, FRAME_LEN_MAX, HELPED_BODY_LEN, HELPED_COMPRESSED_LEN, HELPED_ENTRIES,
+        LARGE_FRAME_LEN, ORDERS_MAX, READ_PER_TURN_MAX, READ_SCRATCH_LEN, STOP_FLUSH_TIMEOUT,
+        UNSENT_LOW_WATER, WRITTEN_PER_TURN_MAX, WRITTEN_TOGETHER_LEN_MAX, WRITTEN_TOGETHER_MAX,
     },
     registry::Command,
     time::Timestamp,
@@ -15,8 +19,8 @@ use waypost::{
 };
 
 use crate::{
-    corpus::properties::rig::{Far, Rig, Sizes, Socket, line},
-    world::{World, ask, read_reply, reg, topics},
+    corpus::properties::rig::{Executed, Far, Rig, Sizes, Socket, line},
+    world::{Ask, World, ask, read_reply, reg, topics},
 };
 
 const NOW: Timestamp = Timestamp::from_millis(1_000);
@@ -24,12 +28,25 @@ const NOW: Timestamp = Timestamp::from_millis(1_000);
 const ROOM: usize = 1 << 30;
 
 fn rig() -> Rig {
-    rig_with(admission::share(1, FRAME_LEN_MAX))
+    rig_of(&World::new(), sizes())
 }
 
 /// A worker whose unfinished large frames may hold so many bytes.
 fn rig_with(unfinished_len_max: usize) -> Rig {
     let sizes = Sizes {
+        unfinished_len_max,
+        ..sizes()
+    };
+    rig_of(&World::new(), sizes)
+}
+
+/// A worker that knows what this server knows.
+fn rig_of(world: &World, sizes: Sizes) -> Rig {
+    Rig::new(Arc::clone(&world.snapshot), sizes)
+}
+
+fn sizes() -> Sizes {
+    Sizes {
         credits: 10,
         commands: 10,
         orders: 100,
@@ -38,9 +55,8 @@ fn rig_with(unfinished_len_max: usize) -> Rig {
             high_water: 64 * 1024,
             low_water: 32 * 1024,
         },
-        unfinished_len_max,
-    };
-    Rig::new(Arc::clone(&World::new().snapshot), sizes)
+        unfinished_len_max: admission::share(1, FRAME_LEN_MAX),
+    }
 }
 
 fn order(rig: &Rig, order: Order<Socket>) {
@@ -330,4 +346,210 @@ fn the_writer_is_told_of_a_connections_end_behind_the_registration_that_the_help
         Some(Command::ConnectionClosed(_))
     ));
     assert!(rig.next_command().is_none());
+}
+
+/// A server with one KV entry, of a value of so many bytes.
+fn with_value(len: usize) -> World {
+    let mut world = World::new();
+    assert_eq!(world.code(&entry(100).ext("value", "v".repeat(len))), 0);
+    world
+}
+
+/// Asks for the value of [`with_value`], or for something else about its entry.
+fn entry(code: i32) -> Ask {
+    ask(code).ext("namespace", "n").ext("key", "k")
+}
+
+/// How long the answer to a request is.
+fn answer_len(world: &World, request: &[u8]) -> usize {
+    let mut rig = rig_of(world, sizes());
+    let peer = connect(&rig, ROOM);
+    peer.deliver(request);
+    while rig.is_awake(NOW) {
+        rig.poll_and_turn(NOW);
+    }
+    peer.take_sent().len()
+}
+
+#[test]
+fn a_peer_that_takes_its_answers_at_once_gets_a_share_of_them_in_each_turn() {
+    let world = with_value(20_000);
+    let request = entry(101).wire();
+    let answer_len = answer_len(&world, &request);
+    let mut rig = rig_of(&world, sizes());
+    let peer = connect(&rig, ROOM);
+    rig.poll_and_turn(NOW);
+    // They come with one read.
+    let count = READ_SCRATCH_LEN / request.len();
+    peer.deliver(&request.repeat(count));
+    let mut all = 0;
+
+    while rig.is_awake(NOW) {
+        rig.poll_and_turn(NOW);
+        let sent = peer.take_sent().len();
+        assert!(sent < 2 * ANSWERED_PER_TURN_MAX, "{sent} bytes in a turn");
+        all += sent;
+    }
+
+    assert_eq!(all, count * answer_len);
+    assert!(all > 10 * ANSWERED_PER_TURN_MAX, "it takes many turns");
+}
+
+#[test]
+fn a_long_answer_that_was_kept_is_written_in_as_many_turns_as_it_takes() {
+    let world = with_value(1024 * 1024);
+    let request = entry(101).wire();
+    let answer_len = answer_len(&world, &request);
+    let mut rig = rig_of(&world, sizes());
+    let peer = connect(&rig, 0);
+    peer.deliver(&request);
+    while rig.is_awake(NOW) {
+        rig.poll_and_turn(NOW);
+    }
+    peer.make_room(ROOM);
+    let mut all = 0;
+
+    while rig.is_awake(NOW) {
+        rig.poll_and_turn(NOW);
+        let sent = peer.take_sent().len();
+        // What is left below the low-water mark goes along.
+        let max = WRITTEN_PER_TURN_MAX + UNSENT_LOW_WATER;
+        assert!(sent <= max, "{sent} bytes in a turn");
+        all += sent;
+    }
+
+    assert_eq!(all, answer_len);
+}
+
+/// Bytes of answers, each of `answer_len`, that waited to be written when each of the requests was executed.
+fn unwritten(executed: &[Executed], answer_len: usize) -> impl Iterator<Item = usize> {
+    (0..)
+        .zip(executed)
+        .map(move |(before, request)| before * answer_len - request.sent)
+}
+
+#[test]
+fn answers_wait_for_those_of_a_few_other_connections_and_for_few_bytes() {
+    for (value_len, together) in [
+        (10, WRITTEN_TOGETHER_MAX),
+        // Two are more than may wait.
+        (WRITTEN_TOGETHER_LEN_MAX / 2, 2),
+    ] {
+        let world = with_value(value_len);
+        let request = entry(101).wire();
+        let answer_len = answer_len(&world, &request);
+        let mut rig = rig_of(&world, sizes());
+        let peers: Vec<Far> = (0..20).map(|_| connect(&rig, ROOM)).collect();
+        rig.poll_and_turn(NOW);
+        peers.iter().for_each(|peer| peer.deliver(&request));
+
+        let executed = rig.poll_and_turn(NOW);
+
+        assert_eq!(executed.len(), peers.len(), "in one turn");
+        let most = unwritten(&executed, answer_len).max();
+        assert_eq!(most, Some((together - 1) * answer_len));
+    }
+}
+
+#[test]
+fn the_buffer_of_a_long_answer_is_not_kept_for_short_ones() {
+    let mut rig = rig_of(&with_value(4 * ANSWERS_KEPT_LEN), sizes());
+    let (long, short) = (connect(&rig, ROOM), connect(&rig, ROOM));
+    let mut ask_for = |peer: &Far, request: &[u8]| {
+        peer.deliver(request);
+        while rig.is_awake(NOW) {
+            rig.poll_and_turn(NOW);
+        }
+        peer.take_sent().len()
+    };
+    ask_for(&short, &request(10));
+
+    let kept = measure(|| {
+        assert!(ask_for(&long, &entry(101).wire()) > 4 * ANSWERS_KEPT_LEN);
+    });
+
+    let kept_max = i64::try_from(ANSWERS_KEPT_LEN + 1024).expect("a small number");
+    assert!(kept.bytes_current < kept_max, "{kept:?}");
+}
+
+#[test]
+fn of_many_connections_that_end_at_once_a_few_are_seen_off_in_each_turn() {
+    let mut rig = rig();
+    let peers: Vec<Far> = (0..2 * ENDINGS_PER_TURN_MAX + 1)
+        .map(|_| connect(&rig, ROOM))
+        .collect();
+    rig.poll_and_turn(NOW);
+    peers.iter().for_each(Far::shatter);
+
+    let mut closed = Vec::new();
+    while rig.is_awake(NOW) {
+        rig.poll_and_turn(NOW);
+        closed.push(peers.iter().filter(|peer| peer.is_closed()).count());
+    }
+
+    let max = ENDINGS_PER_TURN_MAX;
+    assert_eq!(closed, [max, 2 * max, 2 * max + 1]);
+}
+
+#[test]
+fn of_very_many_new_connections_the_last_is_taken_in_by_the_next_turn() {
+    let sizes = Sizes {
+        orders: ORDERS_MAX + 1,
+        ..sizes()
+    };
+    let mut rig = rig_of(&World::new(), sizes);
+    let peers: Vec<Far> = (0..=ORDERS_MAX).map(|_| connect(&rig, ROOM)).collect();
+    let taken_in = || peers.iter().filter(|peer| peer.id().is_some()).count();
+
+    rig.poll_and_turn(NOW);
+    assert_eq!(taken_in(), ORDERS_MAX);
+    assert!(rig.is_awake(NOW));
+    rig.poll_and_turn(NOW);
+    assert_eq!(taken_in(), ORDERS_MAX + 1);
+}
+
+/// Whether a worker gives a request to the helper.
+fn is_helped(world: &World, request: &Ask) -> bool {
+    let mut rig = rig_of(world, sizes());
+    let peer = connect(&rig, ROOM);
+    peer.deliver(&request.wire());
+    let executed: usize =
+        iter::from_fn(|| rig.is_awake(NOW).then(|| rig.poll_and_turn(NOW).len())).sum();
+    let is_helped = rig.help(NOW).is_some();
+    assert_eq!(executed, usize::from(!is_helped));
+    is_helped
+}
+
+#[test]
+fn registrations_that_are_longer_than_a_worker_reads_are_given_to_the_helper() {
+    let world = World::new();
+    let compressed = ask(103).ext("compressed", "true");
+    for (request, len_max) in [
+        (ask(103), HELPED_BODY_LEN),
+        (ask(217), HELPED_BODY_LEN),
+        (compressed, HELPED_COMPRESSED_LEN),
+    ] {
+        for (len, expected) in [(len_max, false), (len_max + 1, true)] {
+            let request = request.clone().body(" ".repeat(len));
+            assert_eq!(is_helped(&world, &request), expected, "{len} bytes");
+        }
+    }
+}
+
+#[test]
+fn lists_that_are_longer_than_a_worker_writes_are_given_to_the_helper() {
+    for (count, expected) in [(HELPED_ENTRIES, false), (HELPED_ENTRIES + 1, true)] {
+        let names: Vec<String> = (0..count).map(|number| format!("T{number}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let mut world = World::new();
+        world.send(1, &reg("c", "b", 0, "x:1", &topics(&names), (0, 1, 1)));
+        for code in [106, 206, 224, 304, 311, 312, 313] {
+            assert_eq!(is_helped(&world, &ask(code)), expected, "{code}: {count}");
+        }
+    }
+    let list_len = |value_len| with_value(value_len).send(1, &entry(219)).body.len();
+    let value_len = HELPED_BODY_LEN - list_len(0);
+    for (value_len, expected) in [(value_len, false), (value_len + 1, true)] {
+        assert_eq!(is_helped(&with_value(value_len), &entry(219)), expected);
+    }
 }

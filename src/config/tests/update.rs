@@ -1,5 +1,5 @@
 use super::*;
-use crate::limits::SCAN_INTERVAL_MIN;
+use crate::limits::{CONFIG_UPDATE_LEN_MAX, CONFIG_VALUE_LEN_MAX, SCAN_INTERVAL_MIN};
 
 pub(super) fn updated(body: &str) -> ConfigUpdate {
     defaults().update(body.as_bytes()).expect(body)
@@ -141,11 +141,21 @@ fn what_is_no_properties_text_or_too_long_is_refused() {
         (1, "string2Properties error".to_owned())
     );
     assert_eq!(
-        refused(&format!("productEnvName={}", "x".repeat(VALUE_LEN_MAX + 1))).0,
+        refused(&format!(
+            "productEnvName={}",
+            "x".repeat(CONFIG_VALUE_LEN_MAX + 1)
+        ))
+        .0,
         1
     );
-    assert_eq!(refused(&"#".repeat(UPDATE_LEN_MAX + 1)).0, 1);
-    assert!(updated(&format!("productEnvName={}", "x".repeat(VALUE_LEN_MAX))).changed);
+    assert_eq!(refused(&"#".repeat(CONFIG_UPDATE_LEN_MAX + 1)).0, 1);
+    assert!(
+        updated(&format!(
+            "productEnvName={}",
+            "x".repeat(CONFIG_VALUE_LEN_MAX)
+        ))
+        .changed
+    );
 }
 
 #[test]

@@ -85,9 +85,12 @@ class Run:
     def wait_ready(self):
         """Waits until its brokers have registered."""
         def ready():
-            if not self.proc.running():
+            running = self.proc.running()
+            if os.path.exists(self._ready):  # also when the run is over: what went on beside it may have taken longer
+                return True
+            if not running:
                 raise Failure("the load generator to run", self.proc.tail(), self.proc.log)
-            return os.path.exists(self._ready)
+            return False
         wait_for(ready, SETUP_LIMIT, "the brokers to register", every=0.002, log=self.proc.log)
 
     def wait(self):

@@ -87,4 +87,18 @@ def describe():
     with open("/proc/cpuinfo") as lines:
         models = [line.split(": ", 1)[1].strip() for line in lines if line.startswith("model name")]
     model = models[0] if models else platform.machine()
-    return f"{os.cpu_count()} x {model}, {platform.system()} {platform.release()}"
+    congestion = _setting("/proc/sys/net/ipv4/tcp_congestion_control")
+    pages = _setting("/sys/kernel/mm/transparent_hugepage/enabled")
+    return (f"{os.cpu_count()} x {model}, {platform.system()} {platform.release()}, TCP congestion control {congestion}, "
+            f"transparent huge pages {pages}")
+
+
+def _setting(path):
+    """What the kernel is set to; of several words the one that it has put in brackets."""
+    try:
+        with open(path) as setting:
+            words = setting.read().split()
+    except OSError:
+        return "unknown"
+    chosen = [word.strip("[]") for word in words if word.startswith("[")]
+    return " ".join(chosen or words)

@@ -10,13 +10,14 @@ import time
 from interop import procs
 from interop.checks import Failure
 
-from . import machine, servers, table
+from . import elsewhere, machine, servers, table
 from .cases import CASES
 from .measure import Bench, run_case
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.abspath(os.path.join(HERE, "..", "..", ".."))
-RELEASE = os.path.join(ROOT, "target", "release")
+TARGET = os.path.join(ROOT, "target")
+RELEASE = os.path.join(TARGET, "release")
 KNOWN = {kind.name: kind for kind in servers.KINDS}
 
 
@@ -28,9 +29,9 @@ class Report:
         self.machine = machine.describe()
         self.placement = ""
         self.commit = servers.commit(ROOT)
-        self.names = []  # of the servers that were there
-        self.unavailable = {}  # why the others were not
+        self.unavailable = {}  # why servers were not there
         self.outcomes = []
+        self.elsewhere = elsewhere.rows(TARGET)
 
     @staticmethod
     def note(text):
@@ -44,6 +45,18 @@ class Report:
         for path in filter(None, (os.path.join(self.options.folder, "table.json"), self.options.json)):
             with open(path, "w") as out:
                 json.dump(table.as_json(self), out, indent=1)
+
+    def lack(self, outcome, name):
+        """Why a server has no figures in a case, or not of all rounds."""
+        if name not in outcome.case.servers:
+            return "takes no part"
+        if name not in self.options.servers:
+            return "left out by --servers"
+        if name in self.unavailable:
+            return f"cannot be had: {self.unavailable[name]}"
+        if name in outcome.errors:
+            return f"failed in round {len(outcome.samples.get(name, [])) + 1}: {outcome.errors[name]}"
+        return None
 
     def is_served(self):
         """Whether our server did all it was asked to, and rightly."""
@@ -68,7 +81,6 @@ def main(arguments=None):
         except Failure as error:
             report.unavailable[name] = " ".join(str(error).split())
             report.note(f"{server.title}: {error}; log: {error.log}")
-    report.names = list(ready)
     bench = Bench(options, placement, ready)
     for case in options.cases:
         report.outcomes.append(run_case(bench, case(), options.rounds, report))
@@ -109,7 +121,7 @@ def _parse(arguments):
     options.server, options.loadgen = os.path.abspath(options.server), os.path.abspath(options.loadgen)
     options.cases = [numbers[number] for number in dict.fromkeys(chosen)]
     options.servers = [name for name in KNOWN if name in names]
-    options.work = os.path.join(ROOT, "target", "compare")
+    options.work = os.path.join(TARGET, "compare")
     options.folder = os.path.join(options.work, time.strftime("run-%m%d-%H%M%S-") + str(os.getpid()))
     return options
 

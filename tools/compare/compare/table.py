@@ -2,20 +2,24 @@
 
 import statistics
 
-from .cases import ELSEWHERE
 from .servers import CRATE, CRATE_VERSION, JAVA_LINE
 
-TITLES = {"null": "null server", "java": "Java", "crate": "Rust crate", "waypost": "waypost"}
+OURS = "waypost"
+TITLES = {"null": "null server", "java": "Java", "crate": "Rust crate", OURS: "waypost"}
+RATIOS = {"null": "ours / null", "java": "ours / Java", "crate": "ours / crate"}
+REASON_MAX = 300  # characters of why there are no figures
 
 
 class Verdict:
     """What was measured for a reach."""
 
-    def __init__(self, outcome, reach):
+    def __init__(self, report, outcome, reach):
         self.reach = reach
-        self.series = outcome.series(reach.metric, "waypost", reach.than)
+        self.series = outcome.series(reach.metric, OURS, reach.than)
         self.median = statistics.median(self.series) if self.series else None
         self.reached = None if self.median is None else reach.holds(self.median)
+        self._report = report
+        self._outcome = outcome
 
     def wanted(self):
         """The bound in words."""
@@ -23,14 +27,23 @@ class Verdict:
         unit = f" x {TITLES[self.reach.than]}" if self.reach.than else self.reach.unit and " " + self.reach.unit
         return f"{self.reach.metric} {sign} {self.reach.bound:g}{unit}"
 
-    def answer(self):
-        """Whether it was reached, in a word."""
-        return {None: "not measured", True: "yes", False: "**no**"}[self.reached]
+    def measured(self):
+        """The figure, or why there is none."""
+        if self.series:
+            return _spread(self.series)
+        for name in filter(None, (OURS, self.reach.than)):
+            if reason := self._report.lack(self._outcome, name):
+                return f"{TITLES[name]}: {_cell_text(reason)}"
+        return "-"
 
 
-def verdicts(outcome):
+def _answer(reached):
+    return {None: "not measured", True: "yes", False: "**no**"}[reached]
+
+
+def verdicts(report, outcome):
     """One for each reach of a case."""
-    return [Verdict(outcome, reach) for reach in outcome.case.reaches]
+    return [Verdict(report, outcome, reach) for reach in outcome.case.reaches]
 
 
 def markdown(report):
@@ -55,39 +68,47 @@ def _head(report):
 
 
 def _summary(report):
-    rows = ["| # | case | reach | measured | reached |", "|---|---|---|---|---|"]
+    rows = [(row.number, row.title, row.wanted, row.measured, _answer(row.reached)) for row in report.elsewhere]
     for outcome in report.outcomes:
-        for verdict in verdicts(outcome):
-            rows.append(f"| {outcome.case.number} | {outcome.case.title} | {verdict.wanted()} | "
-                        f"{_spread(verdict.series)} | {verdict.answer()} |")
-    rows += [f"| {number} | {text} | | | |" for number, text in ELSEWHERE.items()]
-    return "\n".join(rows) + "\n"
+        rows += [(outcome.case.number, outcome.case.title, verdict.wanted(), verdict.measured(), _answer(verdict.reached))
+                 for verdict in verdicts(report, outcome)]
+    rows.sort(key=lambda row: row[0])
+    return "\n".join(["| # | case | reach | measured | reached |", "|---|---|---|---|---|", *map(_row, rows)]) + "\n"
 
 
 def _details(outcome, report):
     case = outcome.case
-    names = [name for name in report.names if name in case.servers]
+    names = [name for name in report.options.servers if name in case.servers]
+    others = [name for name in names if name != OURS] if OURS in names else []
     metrics = {}  # in the order in which they were measured
-    for name in names:
-        for sample in outcome.samples.get(name, []):
-            metrics |= dict.fromkeys(sample.values)
-    lines = [f"### {case.number}: {case.title}", "", "| | " + " | ".join(TITLES[name] for name in names) + " |",
-             "|---|" + "---|" * len(names)]
+    for sample in outcome.all_samples():
+        metrics |= dict.fromkeys(sample.values)
+    head = ["", *(TITLES[name] for name in names), *(RATIOS[name] for name in others)]
+    lines = [f"### {case.number}: {case.title}", "", _row(head), "|" + "---|" * len(head)]
+    blank = [""] * len(others)
+    if any(report.lack(outcome, name) for name in names):
+        lines.append(_row(["what is missing", *(_cell_text(report.lack(outcome, name) or "") for name in names), *blank]))
     for metric in metrics:
-        cells = [_spread(outcome.series(metric, name)) for name in names]
-        lines.append(f"| {metric} | " + " | ".join(cells) + " |")
+        own = [_spread(outcome.series(metric, name)) for name in names]
+        ratios = [_spread(outcome.series(metric, OURS, name)) for name in others]
+        lines.append(_row([metric, *own, *ratios]))
     if any(outcome.faults(name) for name in names):
-        lines.append("| wrong replies | " + " | ".join(_faults(outcome.faults(name)) for name in names) + " |")
+        lines.append(_row(["wrong replies", *(_faults(outcome, name) for name in names), *blank]))
     lines.append("")
     if case.note:
         lines.append(case.note)
-    lines += [f"{TITLES[name]}: {_cell_text(outcome.errors[name])}" for name in names if name in outcome.errors]
     lines.append(f"Repeated measurements: {outcome.repeated}; disturbed ones that count: {outcome.disturbed}.")
     return "\n".join(lines) + "\n"
 
 
-def _faults(faults):
-    return ", ".join(f"{kind}: {count}" for kind, count in faults.items()) or "none"
+def _row(cells):
+    return "| " + " | ".join(str(cell) for cell in cells) + " |"
+
+
+def _faults(outcome, name):
+    if name not in outcome.samples:
+        return "-"
+    return ", ".join(f"{kind}: {count}" for kind, count in outcome.faults(name).items()) or "none"
 
 
 def _spread(series):
@@ -107,7 +128,7 @@ def number(value):
 
 
 def _cell_text(text):
-    return text.replace("|", "/")[:400]
+    return text.replace("|", "/")[:REASON_MAX]
 
 
 def as_json(report):
@@ -116,16 +137,18 @@ def as_json(report):
         "machine": report.machine, "placement": report.placement, "commit": report.commit,
         "rounds": report.options.rounds, "seconds": report.options.seconds,
         "foreignPercentMax": report.options.foreign_max, "unavailable": report.unavailable,
-        "cases": [_case_json(outcome) for outcome in report.outcomes],
+        "cases": [_case_json(report, outcome) for outcome in report.outcomes],
+        "elsewhere": [{"number": row.number, "title": row.title, "wanted": row.wanted, "measured": row.measured,
+                       "reached": row.reached} for row in report.elsewhere],
     }
 
 
-def _case_json(outcome):
+def _case_json(report, outcome):
     return {
         "number": outcome.case.number, "title": outcome.case.title,
         "repeated": outcome.repeated, "disturbed": outcome.disturbed, "errors": outcome.errors,
-        "reaches": [{"wanted": verdict.wanted(), "median": verdict.median, "rounds": verdict.series,
-                     "reached": verdict.reached} for verdict in verdicts(outcome)],
+        "reaches": [{"wanted": verdict.wanted(), "measured": verdict.measured(), "median": verdict.median,
+                     "rounds": verdict.series, "reached": verdict.reached} for verdict in verdicts(report, outcome)],
         "servers": {name: [{"round": sample.turn + 1, "values": sample.values, "faults": sample.faults,
                             "foreignPercent": sample.foreign_percent, "tries": sample.tries} for sample in samples]
                     for name, samples in outcome.samples.items()},

@@ -46,7 +46,7 @@ fn execute() -> Result<ExitCode> {
 }
 
 fn serve_null(options: NullOptions) -> Result<ExitCode> {
-    let mut server = NullServer::bind(options.listen, options.reply_bytes)?;
+    let mut server = NullServer::bind(options.listen, options.reply_bytes, options.write_together)?;
     let address = server
         .local_address()
         .map_err(Error::while_doing("listen"))?;

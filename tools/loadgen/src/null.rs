@@ -1,7 +1,11 @@
 //! The null server: counts frames by their length prefix and answers each with the same bytes. Nothing else.
 //!
 //! It is what this machine's kernel and this generator can do at most; a server is as good as its distance from it. Replies carry
-//! opaque 0, since writing each request's opaque would mean to read and copy: the generator then takes them in order.
+//! opaque 0, since writing each request's opaque would mean to read and copy: the generator then takes them in order. All replies have
+//! one length, whatever was asked.
+//!
+//! Answers leave as soon as a connection has been read, or wait until so many connections have some: a peer that is woken by a write
+//! finds more of them then.
 
 use std::{
     io::{self, ErrorKind, Read, Write},
@@ -40,6 +44,10 @@ pub struct NullServer {
     listener: TcpListener,
     connections: Vec<Option<Peer>>,
     reply_len: usize,
+    /// Connections whose replies are written together.
+    write_together: usize,
+    /// Those that wait for it.
+    unwritten: Vec<usize>,
     block: Vec<u8>,
     scratch: Vec<u8>,
 }
@@ -49,14 +57,16 @@ struct Peer {
     stream: TcpStream,
     splitter: Splitter,
     owed: usize,
+    is_closed: bool,
 }
 
 impl NullServer {
-    /// Listens; port 0 is any free port.
+    /// Listens; port 0 is any free port. The replies of `write_together` connections leave together, or those of fewer when no others
+    /// have something to read.
     ///
     /// # Errors
     /// When the address cannot be had, or the replies would be too short or too long.
-    pub fn bind(address: SocketAddr, reply_len: usize) -> Result<Self> {
+    pub fn bind(address: SocketAddr, reply_len: usize, write_together: usize) -> Result<Self> {
         if !(REPLY_LEN_MIN..=REPLY_LEN_MAX).contains(&reply_len) {
             let text = format!(
                 "replies of {reply_len} bytes; allowed are {REPLY_LEN_MIN} to {REPLY_LEN_MAX}"
@@ -83,6 +93,8 @@ impl NullServer {
             listener,
             connections: Vec::new(),
             reply_len,
+            write_together,
+            unwritten: Vec::new(),
             block: reply.repeat(BLOCK_LEN.div_ceil(reply_len)),
             scratch: vec![0; READ_LEN],
         })
@@ -123,15 +135,28 @@ impl NullServer {
                 let Some(peer) = &mut self.connections[slot] else {
                     continue;
                 };
-                let served = peer.serve(
-                    &mut self.scratch,
-                    &self.block,
-                    self.reply_len,
-                    event.is_read_closed(),
-                );
-                if !matches!(served, Ok(true)) {
-                    self.connections[slot] = None;
+                peer.read(&mut self.scratch, self.reply_len, event.is_read_closed());
+                if peer.owed > 0 || peer.is_closed {
+                    self.unwritten.push(slot);
                 }
+                if self.unwritten.len() >= self.write_together {
+                    self.write();
+                }
+            }
+            self.write();
+        }
+    }
+
+    /// Writes what is owed to those that wait for it, and lets go of those that have closed.
+    fn write(&mut self) {
+        for slot in self.unwritten.drain(..) {
+            // A connection can wait twice, for what it sent and for room to write; the second time nothing is left to do.
+            let Some(peer) = &mut self.connections[slot] else {
+                continue;
+            };
+            let written = peer.write(&self.block, self.reply_len);
+            if written.is_err() || peer.is_closed {
+                self.connections[slot] = None;
             }
         }
     }
@@ -160,32 +185,28 @@ impl NullServer {
                 stream,
                 splitter: Splitter::default(),
                 owed: 0,
+                is_closed: false,
             });
         }
     }
 }
 
 impl Peer {
-    /// Reads what is there and answers it; false when the peer has closed.
-    fn serve(
-        &mut self,
-        scratch: &mut [u8],
-        block: &[u8],
-        reply_len: usize,
-        to_the_end: bool,
-    ) -> io::Result<bool> {
+    /// Reads what is there and counts the replies to it.
+    fn read(&mut self, scratch: &mut [u8], reply_len: usize, to_the_end: bool) {
         loop {
             let count = match self.stream.read(scratch) {
-                Ok(0) => return Ok(false),
-                Ok(count) => count,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => 0,
-                Err(error) => return Err(error),
+                Ok(count @ 1..) => count,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                Ok(0) | Err(_) => {
+                    self.is_closed = true;
+                    return;
+                }
             };
             self.owed += self.splitter.frames(&scratch[..count]) * reply_len;
-            self.write(block, reply_len)?;
             // A short read empties the socket, but only a read of 0 tells that the peer has closed.
-            if count == 0 || (count < scratch.len() && !to_the_end) {
-                return Ok(true);
+            if count < scratch.len() && !to_the_end {
+                return;
             }
         }
     }

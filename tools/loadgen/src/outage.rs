@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 
 use crate::{frame::Codec, population::Population};
 
-/// Name of the record of returning brokers: from connecting to the answer to the registration of all topics.
+/// Name of the record of returning brokers: from when all were to come back to the answer to the registration
+/// of all topics.
 pub const RETURN: &str = "return";
 
 /// What is planned for all brokers.

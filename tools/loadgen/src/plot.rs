@@ -47,9 +47,15 @@ pub fn svg(title: &str, lines: &[Line<'_>]) -> String {
         .collect();
     let most = lines.iter().map(|l| l.histogram.max()).max().unwrap_or(1);
     let count = lines.iter().map(|l| l.histogram.len()).max().unwrap_or(1);
+    let least = lines
+        .iter()
+        .map(|l| l.histogram.min())
+        .min()
+        .unwrap_or(most);
     let axes = Axes {
         nines: (count as f64).log10().clamp(2.0, 6.0),
-        decades: (most as f64 / 1_000.0).log10().ceil().max(1.0),
+        least: if least < 1_000 { 0.1 } else { 1.0 },
+        most: 10_f64.powf((most as f64 / 1_000.0).log10().ceil().max(1.0)),
     };
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" \
@@ -66,10 +72,11 @@ pub fn svg(title: &str, lines: &[Line<'_>]) -> String {
     out
 }
 
-/// Scales: x from the median's left to `nines` nines, y from 1 µs over `decades` powers of ten.
+/// Scales: x from the median's left to `nines` nines, y from a power of ten of a µs to another.
 struct Axes {
     nines: f64,
-    decades: f64,
+    least: f64,
+    most: f64,
 }
 
 impl Axes {
@@ -78,8 +85,9 @@ impl Axes {
     }
 
     fn y(&self, microseconds: f64) -> f64 {
-        let decade = microseconds.max(1.0).log10();
-        HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * decade / self.decades
+        let decades = |to: f64| (to / self.least).log10();
+        let height = decades(microseconds.max(self.least)) / decades(self.most);
+        HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * height
     }
 
     fn draw(&self, out: &mut String) {
@@ -98,16 +106,17 @@ impl Axes {
                 bottom + 20.0
             ));
         }
-        let mut microseconds = 1_u64;
-        while (microseconds as f64).log10() <= self.decades {
-            let y = self.y(microseconds as f64);
+        let mut microseconds = self.least;
+        // The powers of ten are not exact.
+        while microseconds < self.most * 2.0 {
+            let y = self.y(microseconds);
             push(format!(
                 "<path d=\"M{LEFT} {y:.1}H{right}\" stroke=\"#ddd\"/>\n\
                  <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{microseconds} µs</text>\n",
                 LEFT - 8.0,
                 y + 4.0
             ));
-            microseconds *= 10;
+            microseconds *= 10.0;
         }
         push(format!(
             "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">percentile of requests</text>\n",
@@ -191,6 +200,19 @@ mod tests {
             assert!((LEFT - 0.1..=WIDTH - RIGHT + 0.1).contains(&x), "{point}");
             assert!((TOP - 0.1..=HEIGHT - BOTTOM + 0.1).contains(&y), "{point}");
         }
+    }
+
+    #[test]
+    fn the_axis_begins_below_what_is_drawn() {
+        let axis = |least: u64| {
+            let values = histogram([least, 20_000]);
+            let svg = svg("axis", &[line("values", &values)]);
+            let labels = svg.split("text-anchor=\"end\">").skip(1);
+            let labels = labels.map(|label| label.split('<').next().unwrap().to_owned());
+            labels.collect::<Vec<_>>()
+        };
+        assert_eq!(axis(180), ["0.1 µs", "1 µs", "10 µs", "100 µs"]);
+        assert_eq!(axis(1_800), ["1 µs", "10 µs", "100 µs"]);
     }
 
     #[test]

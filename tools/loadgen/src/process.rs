@@ -1,10 +1,13 @@
-//! CPU time and memory of threads and processes, from `/proc`.
+//! CPU time of threads and processes, from their clocks, and memory, from `/proc`.
 
-use std::{fs, io};
+use std::{fs, io, time::Duration};
+
+use nix::{time::ClockId, unistd::Pid};
 
 use crate::error::{Error, Result};
 
-/// `/proc` counts CPU time in hundredths of a second, whatever the kernel's own tick.
+/// `/proc` counts CPU time in hundredths of a second, whatever the kernel's own tick. That is too coarse for a sum over a few requests,
+/// so it only tells how much of a sum was in user mode.
 const TICK_NANOSECONDS: u64 = 10_000_000;
 
 /// CPU time in ns.
@@ -17,12 +20,22 @@ pub struct Cpu {
 }
 
 impl Cpu {
+    /// A sum that is exact, and a part of it that is not.
+    fn of(total: u64, user: u64) -> Self {
+        let user = user.min(total);
+        Self {
+            user,
+            system: total - user,
+        }
+    }
+
     /// What was used since `earlier`.
     pub fn since(self, earlier: Self) -> Self {
-        Self {
-            user: self.user.saturating_sub(earlier.user),
-            system: self.system.saturating_sub(earlier.system),
-        }
+        let total = |cpu: Self| cpu.user + cpu.system;
+        Self::of(
+            total(self).saturating_sub(total(earlier)),
+            self.user.saturating_sub(earlier.user),
+        )
     }
 
     /// The sum with another thread's.
@@ -61,7 +74,7 @@ impl Meter {
 /// # Errors
 /// When `/proc` is not there or not what it used to be.
 pub fn thread_cpu() -> Result<Cpu> {
-    cpu_of("/proc/thread-self/stat")
+    cpu_of(ClockId::CLOCK_THREAD_CPUTIME_ID, "/proc/thread-self/stat")
 }
 
 /// CPU time of a process, with that of its ended threads.
@@ -69,7 +82,12 @@ pub fn thread_cpu() -> Result<Cpu> {
 /// # Errors
 /// When there is no such process.
 pub fn process_cpu(pid: u32) -> Result<Cpu> {
-    cpu_of(&format!("/proc/{pid}/stat"))
+    let clock = || {
+        let pid = i32::try_from(pid).map_err(io::Error::other)?;
+        Ok(ClockId::pid_cpu_clock_id(Pid::from_raw(pid))?)
+    };
+    let clock = clock().map_err(Error::while_doing(format_args!("CPU clock of {pid}")))?;
+    cpu_of(clock, &format!("/proc/{pid}/stat"))
 }
 
 /// Resident memory of a process in KiB.
@@ -110,8 +128,13 @@ pub fn machine() -> (String, String) {
     )
 }
 
-fn cpu_of(path: &str) -> Result<Cpu> {
-    parse_stat(&read(path)?).ok_or_else(|| Error::new(format!("{path} has no CPU times")))
+fn cpu_of(clock: ClockId, path: &str) -> Result<Cpu> {
+    let user = user_of(&read(path)?);
+    let user = user.ok_or_else(|| Error::new(format!("{path} has no CPU times")))?;
+    let total = clock.now().map_err(io::Error::from);
+    let total = total.map_err(Error::while_doing(format_args!("CPU clock beside {path}")))?;
+    let total = u64::try_from(Duration::from(total).as_nanos());
+    Ok(Cpu::of(total.expect("no process is 584 years old"), user))
 }
 
 fn read(path: &str) -> Result<String> {
@@ -119,15 +142,11 @@ fn read(path: &str) -> Result<String> {
     read.map_err(Error::while_doing(path))
 }
 
-/// Fields 14 and 15. The second field is a name in parentheses that may itself contain blanks and parentheses.
-fn parse_stat(stat: &str) -> Option<Cpu> {
+/// Field 14, in ns. The second field is a name in parentheses that may itself contain blanks and parentheses.
+fn user_of(stat: &str) -> Option<u64> {
     let (_, fields) = stat.rsplit_once(')')?;
-    let mut fields = fields.split_whitespace().skip(11);
-    let mut ticks = || fields.next()?.parse::<u64>().ok();
-    Some(Cpu {
-        user: ticks()? * TICK_NANOSECONDS,
-        system: ticks()? * TICK_NANOSECONDS,
-    })
+    let ticks: u64 = fields.split_whitespace().nth(11)?.parse().ok()?;
+    Some(ticks * TICK_NANOSECONDS)
 }
 
 #[cfg(test)]
@@ -135,13 +154,38 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cpu_times_are_found_behind_any_name() {
+    fn time_in_user_mode_is_found_behind_any_name() {
         let stat = "42 (a) b (c) S 1 2 3 4 5 6 7 8 9 10 123 45 0 0 20 0";
-        let expected = Cpu {
-            user: 1_230_000_000,
-            system: 450_000_000,
-        };
-        assert_eq!(parse_stat(stat), Some(expected));
-        assert_eq!(parse_stat("42 (cut) S 1 2"), None);
+        assert_eq!(user_of(stat), Some(1_230_000_000));
+        assert_eq!(user_of("42 (cut) S 1 2"), None);
+    }
+
+    #[test]
+    fn a_coarse_part_never_spoils_the_sum() {
+        // A tick of user mode was booked between two moments that are 0.6 ms of CPU time apart.
+        let before = Cpu::of(100_900_000, 90_000_000);
+        let after = Cpu::of(101_500_000, 100_000_000);
+        assert_eq!(after.since(before), Cpu::of(600_000, 10_000_000));
+        assert_eq!(Cpu::of(600_000, 10_000_000).user, 600_000);
+    }
+
+    #[test]
+    fn the_time_of_a_thread_that_has_ended_is_the_process_s() {
+        let before = process_cpu(std::process::id()).unwrap();
+        let of_thread = std::thread::spawn(|| {
+            let before = thread_cpu().unwrap();
+            loop {
+                let used = thread_cpu().unwrap().since(before);
+                if used.user + used.system > 3_000_000 {
+                    return used;
+                }
+            }
+        });
+        let of_thread = of_thread.join().unwrap();
+        let used = process_cpu(std::process::id()).unwrap().since(before);
+        assert!(
+            used.user + used.system >= of_thread.user + of_thread.system,
+            "{used:?}, {of_thread:?}"
+        );
     }
 }

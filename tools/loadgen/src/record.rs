@@ -90,7 +90,7 @@ pub struct Recorder {
     /// From due time (open loop) or writing (closed loop) to the reading of the reply, in ns.
     pub latency: Histogram<u64>,
     /// From due time, or from when the connection could take the request if that was later, to its writing: the generator's own
-    /// fault, in ns. Empty in a closed loop.
+    /// fault, in ns. In a closed loop only returning brokers have a due time.
     pub lateness: Histogram<u64>,
     /// Replies in the measured time.
     pub replies: u64,

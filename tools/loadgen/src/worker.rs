@@ -474,9 +474,10 @@ impl<'a> Worker<'a> {
         let (broker, out, window) = connection.sending();
         let broker = broker.expect("a broker's connection has a broker");
         let sent = Sent {
-            start: now,
+            start: plan.return_at,
             stream: self.streams.len(),
         };
+        self.recorders[sent.stream].record_lateness(now - plan.return_at);
         let slot = u32::try_from(window.open(sent)).expect("windows are bounded");
         broker.revision += 1;
         broker.append_registration(&plan.population, plan.codec, OPAQUE_BASE + slot, out);

@@ -47,7 +47,29 @@ fn brokers_that_leave_come_back() {
     );
     let recorders = &phases[0].recorders;
     let returned = recorders.iter().find(|recorder| recorder.name == RETURN);
-    assert_eq!(returned.map(|recorder| recorder.latency.len()), Some(5));
+    let returned = returned.expect("brokers came back");
+    assert_eq!(returned.latency.len(), 5);
+    // All were due at once and came back one after the other: what the later ones waited for the earlier is in their latency.
+    assert_eq!(returned.lateness.len(), 5);
+    let latency = Summary::of(&returned.latency).expect("it has values");
+    let lateness = Summary::of(&returned.lateness).expect("it has values");
+    assert!(
+        latency.max >= lateness.max,
+        "{} {}",
+        latency.max,
+        lateness.max
+    );
+}
+
+#[test]
+fn replies_that_wait_for_more_than_there_are_leave_all_the_same() {
+    // Of 16 connections one is left over, or all are.
+    for write_together in [3, 1_000] {
+        let line = "--workload route-hot --topics 10 --rate 2000";
+        let phases = run_faultless_against(&Server::start(write_together), line);
+        assert!(phases[0].recorders[0].replies > 100);
+        assert_eq!(phases[1].recorders[0].latency.len(), 400);
+    }
 }
 
 #[test]
@@ -59,7 +81,7 @@ fn hundreds_of_connections_are_served() {
 
 #[test]
 fn a_server_that_dies_is_a_fault_and_no_light_load() {
-    let server = Server::start();
+    let server = Server::start(1);
     let options = options(
         &server,
         "--topics 10 --mode open --rate 2000 --duration 0.8",
@@ -83,9 +105,9 @@ struct Server {
 }
 
 impl Server {
-    fn start() -> Self {
-        let mut server =
-            NullServer::bind(([127, 0, 0, 1], 0).into(), 1_024).expect("a port is free");
+    fn start(write_together: usize) -> Self {
+        let server = NullServer::bind(([127, 0, 0, 1], 0).into(), 1_024, write_together);
+        let mut server = server.expect("a port is free");
         let address = server.local_address().expect("it listens");
         let (_stop, stopped) = channel();
         thread::spawn(move || {
@@ -108,8 +130,11 @@ fn options(server: &Server, line: &str) -> Options {
 }
 
 fn run_faultless(line: &str) -> Vec<Phase> {
-    let server = Server::start();
-    let phases = run::run(&options(&server, line), &mut |_| ()).expect("the null server answers");
+    run_faultless_against(&Server::start(1), line)
+}
+
+fn run_faultless_against(server: &Server, line: &str) -> Vec<Phase> {
+    let phases = run::run(&options(server, line), &mut |_| ()).expect("the null server answers");
     for phase in &phases {
         assert!(phase.faults.is_empty(), "{:?}", phase.faults);
     }

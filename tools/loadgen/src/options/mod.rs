@@ -128,6 +128,8 @@ pub struct NullOptions {
     pub listen: SocketAddr,
     /// Length of each reply.
     pub reply_bytes: usize,
+    /// Connections whose replies are written together.
+    pub write_together: usize,
     /// How long to serve.
     pub duration: Duration,
 }
@@ -197,6 +199,7 @@ fn null_options(given: &[(String, String)]) -> Result<NullOptions> {
     let mut options = NullOptions {
         listen: SocketAddr::from(([127, 0, 0, 1], 9876)),
         reply_bytes: 1_024,
+        write_together: 1,
         duration: Duration::from_secs(3_600),
     };
     for (name, value) in given {
@@ -205,6 +208,7 @@ fn null_options(given: &[(String, String)]) -> Result<NullOptions> {
             "reply-bytes" => {
                 options.reply_bytes = number(name, value, REPLY_LEN_MIN..=REPLY_LEN_MAX)?;
             }
+            "write-together" => options.write_together = number(name, value, 1..=1_024)?,
             "duration" => options.duration = seconds(name, value, 0.1..=86_400.0)?,
             _ => return Err(Error::new(format!("unknown option --{name} of null"))),
         }

@@ -1,5 +1,6 @@
 //! The scenarios.
 
+mod beating;
 mod clock;
 pub(crate) mod disk;
 mod fds;
@@ -8,6 +9,7 @@ mod flood;
 mod half_open;
 mod kill;
 mod slow;
+mod stop;
 mod term;
 
 use parity::Result;
@@ -41,7 +43,7 @@ const fn size(count: u64, seconds: u64) -> Size {
 }
 
 /// All of them, in the order of `all`.
-pub(crate) const SCENARIOS: [Scenario; 9] = [
+pub(crate) const SCENARIOS: [Scenario; 10] = [
     Scenario {
         name: "kill",
         quick: size(40, 0),
@@ -86,9 +88,15 @@ pub(crate) const SCENARIOS: [Scenario; 9] = [
     },
     Scenario {
         name: "clock",
+        quick: size(20, 0),
+        full: size(1000, 0),
+        run: clock::run,
+    },
+    Scenario {
+        name: "stop",
         quick: size(50, 3),
         full: size(1500, 15),
-        run: clock::run,
+        run: stop::run,
     },
     Scenario {
         name: "term",
