@@ -1,11 +1,12 @@
 //! Every question that can be asked of a server, held against the model's answers.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
-use waypost::{protocol::command::RemotingCommand, registry::RouteSnapshot};
+use waypost::{ids::ConnectionId, protocol::command::RemotingCommand, registry::RouteSnapshot};
 
 use super::{
     answer::Answer,
+    kept::{Kept, SWEEP_MIN},
     machine::Verdict,
     model::Model,
     request::{Form, Name, Registration, Request, RouteQuery},
@@ -25,6 +26,10 @@ pub(super) struct Checks {
     lists: Vec<Question>,
     next_list: usize,
     seen: Option<(Arc<RouteSnapshot>, Model)>,
+    /// What was rebuilt last.
+    rebuilt: Option<Model>,
+    /// The most topics that there were at a time.
+    topics_most: usize,
 }
 
 #[derive(Debug)]
@@ -72,6 +77,8 @@ impl Checks {
             lists: lists.into_iter().map(framed).collect(),
             next_list: 0,
             seen: None,
+            rebuilt: None,
+            topics_most: 0,
         }
     }
 
@@ -85,15 +92,9 @@ impl Checks {
             return Ok(());
         }
         let counts = world.snapshot.counts();
-        let mut topics: Vec<Name> = model
-            .topics
-            .keys()
-            .chain(model.mappings.keys())
-            .copied()
-            .collect();
-        topics.sort_unstable();
-        topics.dedup();
-        let expected = (topics.len(), model.groups.len(), model.live.len());
+        let topics = topics(model).len();
+        self.topics_most = self.topics_most.max(topics);
+        let expected = (topics, model.groups.len(), model.live.len());
         if counts != expected {
             return Err(format!(
                 "{counts:?} topics, groups and addresses instead of {expected:?}"
@@ -118,12 +119,45 @@ impl Checks {
         verdict
     }
 
-    /// A server to which the live brokers register anew answers the same.
+    /// A server to which the live brokers register anew answers the same, unless that has been seen. Of the lists it is asked for
+    /// one in turn.
     pub(super) fn compare_rebuilt(&mut self, world: &World, model: &Model) -> Verdict {
+        let is_seen = self.rebuilt.as_ref();
+        if is_seen.is_some_and(|tables| tables.shows_the_same(model)) {
+            return Ok(());
+        }
         let mut rebuilt = rebuilt(world, model);
+        let list = self.next_list % self.lists.len();
         let verdict = ask_all(&mut self.questions, &mut rebuilt, model)
-            .and_then(|()| ask_all(&mut self.lists, &mut rebuilt, model));
+            .and_then(|()| ask_all(&mut self.lists[list..=list], &mut rebuilt, model));
+        self.rebuilt = Some(model.clone());
         verdict.map_err(|text| format!("a rebuilt server differs: {text}"))
+    }
+
+    /// What the writer keeps beside the tables is of what there is: bindings, groups, numbers of topics, the topics of each group,
+    /// and, until they are swept, twice as many shared values as were ever in use at once.
+    pub(super) fn look_at_what_is_kept(&self, world: &World, model: &Model) -> Verdict {
+        let kept = Kept::of(&world.registry);
+        let lived_by = model.live.values().flat_map(|live| live.connections());
+        let lived_by: BTreeSet<ConnectionId> = lived_by.collect();
+        let of_groups = model.groups.keys().map(|name| topics_of(model, name).len());
+        let expected = Kept {
+            bound: model.live.len(),
+            connections: lived_by.len(),
+            groups: model.groups.len(),
+            topics: topics(model).len(),
+            topics_of_groups: of_groups.sum(),
+            ..kept
+        };
+        if kept != expected {
+            return Err(format!("the writer keeps {kept:?} instead of {expected:?}"));
+        }
+        // One list more is that of no brokers.
+        let shared_max = SWEEP_MIN.max(2 * (self.topics_most + 1));
+        if kept.slot_lists.max(kept.shapes_of_a_group) > shared_max {
+            return Err(format!("the writer keeps {kept:?}, {shared_max} at most"));
+        }
+        Ok(())
     }
 
     /// What is stored of each live address (322). A heartbeat, so it comes last.
@@ -144,6 +178,26 @@ impl Checks {
         }
         Ok(())
     }
+}
+
+/// The topics that have a queue or a mapping.
+fn topics(model: &Model) -> BTreeSet<Name> {
+    let topics = model.topics.keys().chain(model.mappings.keys());
+    topics.copied().collect()
+}
+
+/// Those of them in which a group has a part.
+fn topics_of(model: &Model, name: Name) -> BTreeSet<Name> {
+    let topics = model.topics.iter();
+    let with_queues = topics.filter(|(_, queues)| queues.contains_key(name));
+    let with_mappings = model.mappings.iter().filter(|(_, mappings)| {
+        let mut owners = mappings.values().map(|(owner, _)| *owner);
+        owners.any(|owner| owner == name)
+    });
+    let with_queues = with_queues.map(|(topic, _)| *topic);
+    with_queues
+        .chain(with_mappings.map(|(topic, _)| *topic))
+        .collect()
 }
 
 /// Puts questions to a server; an answer that was right before need not be read again.

@@ -200,6 +200,33 @@ impl RouteQuery {
 }
 
 impl Registration {
+    /// One with nothing about it: what is written of others is where they differ.
+    pub(super) fn usual(name: Name, addr: Name) -> Self {
+        let topic = |name| Topic {
+            name,
+            perm: 6,
+            queues: 4,
+            flag: 0,
+        };
+        Self {
+            cluster: "c1",
+            name,
+            id: 0,
+            addr,
+            topics: vec![topic("T0"), topic("T1")],
+            version: (0, 1, 1),
+            acting: None,
+            zone: None,
+            timeout_millis: None,
+            filter_servers: Some(Vec::new()),
+            mappings: Vec::new(),
+            form: Form::Json,
+            padding: 0,
+            checksum: false,
+            fault: None,
+        }
+    }
+
     pub(super) fn ha_addr(&self) -> String {
         format!("{}-ha", self.addr)
     }

@@ -1,13 +1,11 @@
 //! Runs seeds, and shortens the script of one that fails.
 
-use std::{
-    fmt::Write,
-    panic::{AssertUnwindSafe, catch_unwind},
-};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::{
+    literal::simpler,
     machine::{Machine, Verdict},
-    script::{Script, Step},
+    script::Script,
 };
 
 /// Failing seeds that are named.
@@ -69,8 +67,19 @@ pub(super) fn play(script: &Script) -> Verdict {
     })
 }
 
-/// Leaves out ever smaller runs of steps as long as the rest still fails.
-fn shortened(mut script: Script) -> Script {
+/// Leaves out ever smaller runs of steps as long as the rest still fails, then whatever is unusual about those that are left.
+fn shortened(script: Script) -> Script {
+    let mut script = with_fewer_steps(script);
+    loop {
+        let simpler = simpler(&script).find(|simpler| play(simpler).is_err());
+        let Some(simpler) = simpler else {
+            return script;
+        };
+        script = simpler;
+    }
+}
+
+fn with_fewer_steps(mut script: Script) -> Script {
     let mut size = script.steps.len().div_ceil(2);
     loop {
         let mut start = 0;
@@ -94,22 +103,8 @@ fn shortened(mut script: Script) -> Script {
 }
 
 fn report(seed: u64, text: &str, shortest: &Script) -> String {
-    let mut report = format!(
-        "seed {seed}: {text}\nSIM_SEED_START={seed} SIM_SEEDS=1 cargo test --test it sim\n"
-    );
     let again = play(shortest).err().unwrap_or_default();
-    let Script {
-        start,
-        room,
-        steps,
-        ending,
-    } = shortest;
-    let setting = format!("{start:?}, {room:?}, ending {ending:?}");
-    let lines = steps.iter().map(|step: &Step| format!("  {step:?}\n"));
-    let _ = write!(
-        report,
-        "shortened: {again}\n  started with {setting}\n{}",
-        lines.collect::<String>()
-    );
-    report
+    format!(
+        "seed {seed}: {text}\nSIM_SEED_START={seed} SIM_SEEDS=1 cargo test --test it sim\nshortened: {again}\n{shortest}"
+    )
 }

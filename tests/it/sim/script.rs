@@ -91,7 +91,7 @@ pub(super) enum Ending {
 }
 
 /// How much room there is everywhere.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Room {
     /// In the writer's mailbox.
     pub(super) commands: usize,
@@ -103,6 +103,17 @@ pub(super) struct Room {
     pub(super) high_water: usize,
     /// Bytes that a socket takes before the peer reads.
     pub(super) socket: usize,
+}
+
+impl Room {
+    /// Nothing waits for room.
+    pub(super) const WIDE: Self = Self {
+        commands: 1000,
+        orders: 100,
+        credits: 1000,
+        high_water: 65_536,
+        socket: 1 << 30,
+    };
 }
 
 /// One run.
@@ -219,13 +230,7 @@ impl Script {
                     socket: 64,
                 }
             } else {
-                Room {
-                    commands: 1000,
-                    orders: 100,
-                    credits: 1000,
-                    high_water: 65_536,
-                    socket: 1 << 30,
-                }
+                Room::WIDE
             },
             steps: author.steps,
             ending,
