@@ -190,6 +190,56 @@ fn a_large_frame_that_begins_behind_another_has_a_time_of_its_own() {
     });
 }
 
+/// No fault of the server's: the simulator judged by what had arrived behind the poll.
+#[test]
+fn who_had_stalled_before_the_process_was_stopped_may_be_closed_though_it_went_on_meanwhile() {
+    assert_passes(&Script {
+        start: vec![],
+        room: Room {
+            commands: 2,
+            orders: 1,
+            credits: 3,
+            high_water: 200,
+            socket: 64,
+        },
+        steps: vec![
+            send(3, register(usual("c", "h4:1"))),
+            send(0, register(usual("c", "h1:1"))),
+            send(
+                3,
+                register(Registration {
+                    padding: 131072,
+                    ..usual("c", "h4:1")
+                }),
+            ),
+            Deliver {
+                slot: 3,
+                bytes: 66536,
+            },
+            Work,
+            send(
+                2,
+                register(Registration {
+                    padding: 131072,
+                    ..usual("c", "h3:1")
+                }),
+            ),
+            Deliver {
+                slot: 2,
+                bytes: 66536,
+            },
+            Work,
+            Pass { millis: 6000 },
+            Work,
+            Stall {
+                slot: 3,
+                millis: 60000,
+            },
+        ],
+        ending: Ending::Leave,
+    });
+}
+
 #[test]
 fn a_zone_does_not_see_a_slave_of_another_that_acts_as_master() {
     assert_passes(&Script {

@@ -251,9 +251,13 @@ impl Machine {
         }
         self.office.world.now = end;
         if let Some(peer) = &mut self.peers[slot] {
-            peer.deliver(ALL, end);
+            peer.deliver_behind(asked_at, end);
         }
-        self.turn(asked_at, events)
+        self.turn(asked_at, events)?;
+        if let Some(peer) = &mut self.peers[slot] {
+            peer.forgive();
+        }
+        Ok(())
     }
 
     /// Reads what peers have got, and sees off those whose connection is closed.

@@ -38,6 +38,8 @@ pub(super) struct Peer {
     /// How many bytes of the first of them have arrived, and when the first of those did.
     arrived: usize,
     began_at: Timestamp,
+    /// It had stalled in a large frame at the moment of the poll whose turn is to come, and went on behind it.
+    went_on_late: bool,
     /// Read and not understood yet.
     inbox: Vec<u8>,
     /// Requests in the order in which they were sent.
@@ -58,6 +60,7 @@ impl Peer {
             frames: VecDeque::new(),
             arrived: 0,
             began_at: now,
+            went_on_late: false,
             inbox: Vec::new(),
             tickets: Vec::new(),
             awaits: VecDeque::new(),
@@ -120,6 +123,21 @@ impl Peer {
         }
     }
 
+    /// All bytes arrive at `now`, behind a poll at `asked_at` that does not tell of them.
+    pub(super) fn deliver_behind(&mut self, asked_at: Timestamp, now: Timestamp) {
+        self.went_on_late = self.has_stalled(asked_at);
+        self.deliver(usize::MAX, now);
+    }
+
+    /// The turn behind that poll is over.
+    pub(super) fn forgive(&mut self) {
+        self.went_on_late = false;
+    }
+
+    fn has_stalled(&self, asked_at: Timestamp) -> bool {
+        self.is_in_a_large_frame() && self.began_at.after(ADMISSION_STALL_TIMEOUT) <= asked_at
+    }
+
     /// The peer looks at what it has got: answers in the order of its requests, each what the model says.
     pub(super) fn look(&mut self, office: &mut Office) -> Verdict {
         if self.line.has_moved() {
@@ -168,9 +186,7 @@ impl Peer {
         others_send: bool,
     ) -> bool {
         let is_over = self.active_at.after(idle) <= asked_at;
-        let has_stalled = self.is_in_a_large_frame()
-            && others_send
-            && self.began_at.after(ADMISSION_STALL_TIMEOUT) <= asked_at;
+        let has_stalled = others_send && (self.went_on_late || self.has_stalled(asked_at));
         match self.conduct {
             Conduct::Broken | Conduct::Unlawful => true,
             Conduct::Lawful | Conduct::Finishes => is_over || has_stalled,
