@@ -26,9 +26,9 @@ pub use std::{sync, thread};
 use sync::atomic::{AtomicUsize, Ordering};
 use waypost::sync::{Parker, Receiver, Wake};
 
-/// How often a scenario is repeated on the real machine.
+/// How often a scenario is repeated on the real machine. A build without optimisation is there for its checks of overflow.
 #[cfg(not(loom))]
-const REPETITIONS: usize = if cfg!(feature = "slow-machine") {
+const REPETITIONS: usize = if cfg!(any(feature = "slow-machine", debug_assertions)) {
     2_000
 } else {
     20_000
