@@ -43,7 +43,7 @@ impl Input {
     /// Adds bytes that belong to a frame of `frame_len`.
     ///
     /// Memory grows with what has arrived, never with what was announced (spec Q48): it doubles, but not beyond the frame. Once it is as
-    /// much as one read takes, it grows to [`GROWTH`] times as much: what a registration of 0.8 MB copied while it doubled was a
+    /// much as one read takes, it grows to `GROWTH` times as much: what a registration of 0.8 MB copied while it doubled was a
     /// twentieth of its time, and memory that is not written to yet is none.
     pub fn extend(&mut self, more: &[u8], frame_len: usize) {
         if self.executed > 0 {
