@@ -183,7 +183,7 @@ pub const LINGER_TIMEOUT: Duration = Duration::from_secs(5);
 pub const WRITER_DRAIN_MAX: usize = 256;
 
 /// Answers of so many connections wait to be written together: at one request a read 0.87 of what a server does that does nothing,
-/// instead of 0.83. More of them and server and peers sleep in turns (`tools/compare`, cases 1 to 3).
+/// instead of 0.83. More of them and server and peers sleep in turns. `tools/compare` (cases 1 to 3) would notice the loss.
 pub const WRITTEN_TOGETHER_MAX: usize = 4;
 
 /// Bytes of answers that wait so; more would leave the caches before they are written.

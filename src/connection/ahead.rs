@@ -1,6 +1,6 @@
 //! Requests decoded ahead of their execution: route queries that arrived one behind the other are looked up together, so that
 //! their cache misses overlap instead of following one another. Of 100,000 topics in random order at depth 16, a query took
-//! 1.16 µs instead of 1.57 (`cargo bench --bench route`).
+//! 1.16 µs instead of 1.57, kernel and all; `cargo bench --bench route` would notice the loss.
 
 use smallvec::SmallVec;
 

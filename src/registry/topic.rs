@@ -81,7 +81,7 @@ impl Registry {
     }
 
     /// What a slot list becomes when a broker declares these queues. The topics of a registration mostly take the same step, so
-    /// the last ones are kept: a list for each topic would cost memory and time (`cargo bench --bench publish`, all changed).
+    /// the last ones are kept: `cargo bench --bench publish` (all changed) would notice the loss.
     fn step(&mut self, from: &SlotList, broker: BrokerIndex, queues: Queues) -> Step {
         if let Some(step) = self.steps.get(from, broker, queues) {
             return step.clone();

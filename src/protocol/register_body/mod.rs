@@ -312,7 +312,7 @@ fn last_of_each<T>(items: Vec<T>, key: impl Fn(&T) -> &[u8]) -> Vec<T> {
 /// Places of items with different keys.
 ///
 /// Four bytes a place: with the keys themselves in a `HashSet`, a registration of 5,000 topics, of which next to none is there twice,
-/// took a fifteenth of its time here, most of it waiting for memory (`benches/codec`, `register_body`).
+/// took a fifteenth of its processor time here (a profile). `benches/codec`, `register_body`, would notice the loss.
 struct Seen {
     /// One more than the place, or 0: at least every other one, so that a search ends soon.
     slots: Vec<u32>,

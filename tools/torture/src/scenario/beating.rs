@@ -8,6 +8,7 @@ use parity::{
     script::build::{Broker, broker, route, topics},
 };
 
+use super::Size;
 use crate::{peer::Peer, server::Server};
 
 /// A topic of all of them.
@@ -51,6 +52,15 @@ impl Beating {
         };
         beating.peer.must(&beating.registration())?;
         Ok(beating)
+    }
+
+    /// As many as a scenario has.
+    pub(super) fn open_all(server: &Server, size: Size, timeout: Duration) -> Result<Vec<Beating>> {
+        // Each has a port of its own in its address.
+        let count = u32::try_from(size.count).unwrap_or(u32::MAX).min(20_000);
+        let each = 0..count;
+        each.map(|number| Beating::open(server, number, timeout))
+            .collect()
     }
 
     fn registration(&self) -> Frame {

@@ -58,12 +58,8 @@ fn jump(context: &Context, library: &Path, record: &mut Record) -> Result<()> {
     let server = home.start()?;
     let others = Bystanders::start(server.address(), 1)?;
     let mut client = Peer::open(server.address())?;
-    let count = u32::try_from(context.size.count)
-        .unwrap_or(u32::MAX)
-        .min(20_000);
-    let mut brokers = (0..count)
-        .map(|number| Beating::open(&server, number, TIMEOUT))
-        .collect::<Result<Vec<_>>>()?;
+    let mut brokers = Beating::open_all(&server, context.size, TIMEOUT)?;
+    let count = brokers.len();
     record.figure("brokers", count);
     let before = server.usage()?;
     for offset in JUMPS {

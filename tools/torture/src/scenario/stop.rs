@@ -34,12 +34,8 @@ pub(super) fn run(context: &Context, record: &mut Record) -> Result<()> {
     let length = Duration::from_secs(context.size.seconds).max(TIMEOUT + SCAN);
     let home = Home::new(&context.binary, &[SCAN_SETTING, IDLE])?;
     let server = home.start()?;
-    let count = u32::try_from(context.size.count)
-        .unwrap_or(u32::MAX)
-        .min(20_000);
-    let mut brokers = (0..count)
-        .map(|number| Beating::open(&server, number, TIMEOUT))
-        .collect::<Result<Vec<_>>>()?;
+    let mut brokers = Beating::open_all(&server, context.size, TIMEOUT)?;
+    let count = brokers.len();
     let before = server.usage()?;
     record.figure("SIGSTOP: brokers", count);
     record.figure("SIGSTOP: their timeout (s)", TIMEOUT.as_secs());
