@@ -81,6 +81,11 @@ pub const GROUP_MEMBERS_MAX: usize = 256;
 
 /// Broker groups of one server: far beyond what there is.
 pub const GROUPS_MAX: usize = 100_000;
+
+/// Live addresses of brokers, those included that their group shows no more since their id has another address now. Only their
+/// silence, which they set the limit of, or the end of their connection ends these.
+pub const LIVE_BROKERS_MAX: usize = 2 * GROUPS_MAX;
+
 /// Topics of one server beyond which a registration that brings new ones is refused.
 pub const TOPICS_MAX: usize = 10_000_000;
 

@@ -150,7 +150,7 @@ impl Registry {
         let topics = std::mem::take(&mut self.groups.get_mut(index).topics);
         let gone = topics
             .iter()
-            .filter(|topic| self.leave_topic(*topic, index))
+            .filter(|topic| self.leave_topic(*topic, &[index]))
             .count();
         let entry = Arc::clone(self.group(index));
         self.working.broker_names.remove(

@@ -252,18 +252,28 @@ impl<'a> KvDraft<'a> {
         if is_new && !change.creates_namespace {
             return Ok(());
         }
-        if change.value.is_some() || is_new {
-            if self.len + change.len() > limits::KV_TABLE_LEN_MAX {
-                return Err(TooLarge);
-            }
-            self.len += change.len();
-        }
         let copied = || {
             known
                 .map(|namespace| namespace.entries.clone())
                 .unwrap_or_default()
         };
-        let entries = self.touched.entry(change.namespace).or_insert_with(copied);
+        let entries = self
+            .touched
+            .entry(Arc::clone(&change.namespace))
+            .or_insert_with(copied);
+        let entry_len = |value: &Arc<str>| change.key.len() + value.len();
+        let freed = entries.get(&change.key).map_or(0, entry_len);
+        let taken = change.value.as_ref().map_or(0, entry_len);
+        let name = if is_new { change.namespace.len() } else { 0 };
+        // What is there is counted as it is encoded, which is never shorter.
+        let len = self.len + name + taken - freed;
+        if len > limits::KV_TABLE_LEN_MAX && len > self.len {
+            if is_new {
+                self.touched.remove(&change.namespace);
+            }
+            return Err(TooLarge);
+        }
+        self.len = len;
         match change.value {
             Some(value) => entries.insert(change.key, value),
             None => entries.remove(&change.key),
@@ -296,5 +306,47 @@ impl KvNamespace {
             entries,
             body: Bytes::from(encoded),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_in_the_place_of_another_counts_only_for_what_it_is_longer() {
+        let third = limits::KV_TABLE_LEN_MAX / 3;
+        let change = |key: &str, len: Option<usize>| KvChange {
+            namespace: "n".into(),
+            key: key.into(),
+            value: len.map(|len| "v".repeat(len).into()),
+            creates_namespace: true,
+        };
+        let base = KvTable::default();
+        let mut draft = KvDraft::new(&base);
+        let changes = [
+            ("a", Some(third), true),
+            ("b", Some(third), true),
+            ("a", Some(third), true),
+            ("c", Some(third + 1024), false),
+            ("a", Some(third - 1024), true),
+            ("c", Some(third + 1024), false),
+            ("c", Some(third + 1000), true),
+            ("b", None, true),
+            ("b", None, true),
+            ("d", Some(third), true),
+            ("e", Some(third), false),
+        ];
+        for (place, (key, len, fits)) in changes.into_iter().enumerate() {
+            let applied = draft.apply(change(key, len));
+            assert_eq!(applied.is_ok(), fits, "{place}");
+        }
+        let table = draft.finish();
+        let keys: Vec<_> = table.namespaces["n"].entries.keys().collect();
+        assert_eq!(keys.len(), 3, "{keys:?}");
+
+        let mut draft = KvDraft::new(&table);
+        assert!(draft.apply(change("a", Some(third - 1024))).is_ok());
+        assert!(draft.apply(change("a", Some(2 * third))).is_err());
     }
 }

@@ -128,6 +128,10 @@ impl Registry {
                 limits::GROUP_MEMBERS_MAX,
                 broker.broker_name
             )
+        } else if self.working.live.len() >= limits::LIVE_BROKERS_MAX
+            && self.working.live_at(&broker.broker_addr).is_none()
+        {
+            format!("{} live addresses of brokers", limits::LIVE_BROKERS_MAX)
         } else if self.new_topics_exceed(&broker.body) {
             format!("{} topics", limits::TOPICS_MAX)
         } else {
@@ -329,7 +333,7 @@ impl Registry {
         listed.sort_unstable();
         for name in self.topics_of(index) {
             if listed.binary_search(&&name).is_err() {
-                self.drop_broker_from_topic(&name, index);
+                self.drop_brokers_from_topic(&name, &[index]);
             }
         }
     }

@@ -1,6 +1,6 @@
 //! `topic_queue_table`: which brokers hold a topic, with how many queues and what permission (spec 2.10, 2.12, 2.13).
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use smallvec::SmallVec;
 
@@ -114,6 +114,48 @@ impl Registry {
         step
     }
 
+    /// [`Registry::set_queues`] for many brokers of a topic, each in the permission that is declared: one new list of slots for all
+    /// of them. Of a broker that is there twice the last counts.
+    fn set_queues_of_each(&mut self, name: &TopicName, declared: &[(BrokerIndex, QueueSettings)]) {
+        let hash = self.working.hasher.hash(name.as_bytes());
+        let known = self.working.topics.get(hash, name.as_bytes());
+        let slots = known.map_or(&[][..], |topic| &topic.slots);
+        let slots = slots
+            .iter()
+            .map(|slot| (slot.broker, Arc::clone(&slot.queues)));
+        let mut by_broker: BTreeMap<BrokerIndex, Arc<QueueShape>> = slots.collect();
+        let mut changed = Vec::new();
+        for &(broker, settings) in declared {
+            let name = &self.working.brokers.at(broker).name;
+            let shape = self
+                .groups
+                .get_mut(broker)
+                .shape(name, settings, settings.perm);
+            let old = by_broker.insert(broker, Arc::clone(&shape));
+            if old.is_none_or(|old| !Arc::ptr_eq(&old, &shape)) {
+                changed.push(broker);
+            }
+        }
+        if changed.is_empty() {
+            return;
+        }
+        let slots = by_broker
+            .into_iter()
+            .map(|(broker, queues)| Slot { broker, queues });
+        let mut slots: Vec<Slot> = slots.collect();
+        slots.sort_by_cached_key(|slot| Arc::clone(&self.working.brokers.at(slot.broker).name));
+        let slots = self.slot_lists.get(&slots);
+        let id = self.topic_at(hash, name, |topic| {
+            topic.slots = slots;
+            topic.id
+        });
+        for broker in changed {
+            let group = self.groups.get_mut(broker);
+            group.declared.forget();
+            group.topics.insert(id);
+        }
+    }
+
     /// Changes a topic, creating it if need be.
     fn topic_at<R>(
         &mut self,
@@ -204,18 +246,21 @@ impl Registry {
             .collect()
     }
 
-    /// Takes a broker's slot and mappings out of a topic, and the topic away if nothing is left of it. The group's own list
-    /// of topics is the caller's to keep. Says whether the topic is gone.
-    pub(super) fn leave_topic(&mut self, id: TopicId, broker: BrokerIndex) -> bool {
-        self.groups.get_mut(broker).declared.forget();
+    /// Takes these brokers' slots and mappings out of a topic, and the topic away if nothing is left of it. The groups' own lists
+    /// of topics are the caller's to keep. They come sorted. Says whether the topic is gone.
+    pub(super) fn leave_topic(&mut self, id: TopicId, leaving: &[BrokerIndex]) -> bool {
+        for broker in leaving {
+            self.groups.get_mut(*broker).declared.forget();
+        }
+        let stays = |broker: BrokerIndex| leaving.binary_search(&broker).is_err();
         let topic = self.topic_by_id(id);
         let name = topic.name.clone();
-        let others = topic.slots.iter().filter(|slot| slot.broker != broker);
+        let others = topic.slots.iter().filter(|slot| stays(slot.broker));
         let others: SmallVec<[Slot; 8]> = others.cloned().collect();
         let slots = self.slot_lists.get(&others);
         let topic = self.topic_mut(&name);
         topic.slots = slots;
-        topic.mappings.retain(|mapping| mapping.owner != broker);
+        topic.mappings.retain(|mapping| stays(mapping.owner));
         let gone = topic.slots.is_empty() && topic.mappings.is_empty();
         if gone {
             self.working
@@ -226,12 +271,15 @@ impl Registry {
         gone
     }
 
-    /// The same for one broker's topic by name, its list included.
-    pub(super) fn drop_broker_from_topic(&mut self, name: &TopicName, broker: BrokerIndex) {
-        if let Some(id) = self.working.topic(name.as_bytes()).map(|topic| topic.id)
-            && self.groups.get_mut(broker).topics.remove(id)
-        {
-            self.leave_topic(id, broker);
+    /// The same for brokers and a topic by name, their lists included.
+    pub(super) fn drop_brokers_from_topic(&mut self, name: &TopicName, leaving: &[BrokerIndex]) {
+        let Some(id) = self.working.topic(name.as_bytes()).map(|topic| topic.id) else {
+            return;
+        };
+        let had = |broker: &BrokerIndex| self.groups.get_mut(*broker).topics.remove(id);
+        let leaving: SmallVec<[BrokerIndex; 4]> = leaving.iter().copied().filter(had).collect();
+        if !leaving.is_empty() {
+            self.leave_topic(id, &leaving);
         }
     }
 
@@ -280,11 +328,11 @@ impl Registry {
     /// 216: takes a topic away, everywhere or in one cluster. Unlike the original it takes the static-topic mappings along:
     /// nothing else would ever remove them (spec Q16).
     pub(super) fn delete_topic(&mut self, to: ReplyTo, name: &TopicName, cluster: Option<&str>) {
-        for broker in self.brokers_of(name) {
-            if cluster.is_none_or(|cluster| *self.group(broker).cluster == *cluster) {
-                self.drop_broker_from_topic(name, broker);
-            }
-        }
+        let mut leaving = self.brokers_of(name);
+        leaving.retain(|broker| {
+            cluster.is_none_or(|cluster| *self.group(*broker).cluster == *cluster)
+        });
+        self.drop_brokers_from_topic(name, &leaving);
         tracing::info!(
             "deleteTopic, {name} in cluster {}",
             cluster.unwrap_or("<all>")
@@ -292,6 +340,7 @@ impl Registry {
         self.reply(to, Response::success());
     }
 
+    /// Those that have a slot or a mapping, sorted.
     fn brokers_of(&self, name: &TopicName) -> SmallVec<[BrokerIndex; 4]> {
         let Some(topic) = self.working.topic(name.as_bytes()) else {
             return SmallVec::new();
@@ -334,16 +383,7 @@ impl Registry {
             .topic(name.as_bytes())
             .is_some_and(|topic| !topic.slots.is_empty());
         if exists || known.len() == queues.len() {
-            for (broker, declared) in known {
-                self.set_queues(
-                    name,
-                    broker,
-                    Queues {
-                        declared,
-                        perm: declared.perm,
-                    },
-                );
-            }
+            self.set_queues_of_each(name, &known);
         }
         self.reply(to, Response::success());
     }
