@@ -63,12 +63,12 @@ impl fmt::Display for Write {
 impl fmt::Display for Cell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { readers, load } = self;
+        let plural = if *readers == 1 { "" } else { "s" };
+        write!(f, "{readers} reader{plural}, ")?;
         match load {
-            None => write!(f, "{readers} readers, nobody writes"),
-            Some((write, Pace::PerSecond(pace))) => {
-                write!(f, "{readers} readers, {pace} {write} a second")
-            }
-            Some((write, Pace::FlatOut)) => write!(f, "{readers} readers, {write} flat out"),
+            None => f.write_str("nobody writes"),
+            Some((write, Pace::PerSecond(pace))) => write!(f, "{pace} {write} a second"),
+            Some((write, Pace::FlatOut)) => write!(f, "{write} flat out"),
         }
     }
 }

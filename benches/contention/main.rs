@@ -2,7 +2,7 @@
 //!
 //! * `cargo bench --bench contention`: each design alone (criterion), then the cells that tell the designs apart.
 //! * `cargo bench --bench contention -- load --help`: the cells alone, all of them on request, with JSON and plots; those of the
-//!   documentation are made with `load --plot docs/performance`.
+//!   documentation are made with `load --full --seconds 0.3 --plot FOLDER`.
 //! * any other arguments are criterion's.
 //!
 //! In a cell 1, 2 or 4 threads look up topics in no order, without pause, and one thread sends heartbeats or registrations at a pace

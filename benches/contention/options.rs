@@ -18,7 +18,7 @@ usage: cargo bench --bench contention -- load [options]
   --design NAME     only this one; may be repeated
   --json FILE       writes the figures
   --plot DIR        writes a plot of look-up latencies for each cell and size, contention-*.svg; those of the documentation
-                    are made with --plot docs/performance
+                    are made with --full --seconds 0.3 --plot DIR
 ";
 
 const READERS: [usize; 3] = [1, 2, 4];

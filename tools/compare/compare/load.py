@@ -46,6 +46,11 @@ class Result:
         return self.phase["server"]["cpuNanosecondsPerRequest"]
 
     @property
+    def stolen_percent(self):
+        """The share of the processors' time that a hypervisor took meanwhile."""
+        return 100.0 * (self.phase["stolenShare"] or 0.0)
+
+    @property
     def resident_kib(self):
         """The server's resident memory at the end."""
         return self.phase["server"]["residentKib"]

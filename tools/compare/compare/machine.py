@@ -35,20 +35,21 @@ class Placement:
 
 
 class Guard:
-    """Tells how much of the machine processes other than ours have used since it was made.
+    """Tells how much of the machine processes other than ours have used since it was made, and how much a hypervisor has taken.
 
-    Interrupts are left out: the kernel books the loopback's work there, which is ours. Time that the hypervisor
-    took is counted, since it is missing all the same.
+    Interrupts are left out of the first: the kernel books the loopback's work there, which is ours.
     """
 
     def __init__(self, pids):
         self._pids = pids
         self._before = self._now()
 
-    def foreign_percent(self):
-        """The share of the processors' time that others had."""
-        elapsed, busy, own = (now - before for now, before in zip(self._now(), self._before))
-        return 100.0 * max(busy - own, 0.0) / elapsed if elapsed > 0 else 0.0
+    def percents(self):
+        """The shares of the processors' time that others had: other processes, a hypervisor."""
+        elapsed, stolen, busy, own = (now - before for now, before in zip(self._now(), self._before))
+        if elapsed <= 0:
+            return 0.0, 0.0
+        return 100.0 * max(busy - own, 0.0) / elapsed, 100.0 * stolen / elapsed
 
     def _now(self):
         own = sum(filter(None, map(cpu_seconds, self._pids())))
@@ -57,8 +58,8 @@ class Guard:
             own += usage.ru_utime + usage.ru_stime
         with open("/proc/stat") as stat:
             user, nice, system, idle, iowait, irq, softirq, steal = map(int, stat.readline().split()[1:9])
-        busy = user + nice + system + steal
-        return (busy + idle + iowait + irq + softirq) / TICKS, busy / TICKS, own
+        busy = user + nice + system
+        return (busy + steal + idle + iowait + irq + softirq) / TICKS, steal / TICKS, busy / TICKS, own
 
 
 def cpu_seconds(pid):

@@ -59,8 +59,8 @@ def _head(report):
         f"{report.machine}; {report.placement}.",
         f"{options.rounds} rounds, each server in its turn; {options.seconds:g} s a run. Figures are medians of the rounds "
         "(least..greatest); ratios to another server are those of the same round.",
-        f"A measurement during which other processes had more than {options.foreign_max:g} % of the processors was "
-        f"repeated: {sum(outcome.repeated for outcome in report.outcomes)} times; "
+        f"A measurement during which other processes had more than {options.foreign_max:g} % of the processors, or a "
+        f"hypervisor took more than {options.stolen_max:g} % of them from one of its runs, was repeated: {sum(outcome.repeated for outcome in report.outcomes)} times; "
         f"{sum(outcome.disturbed for outcome in report.outcomes)} measurements count although they were disturbed each time.",
         f"Work tree at {report.commit}; Java server {JAVA_LINE}, Rust crate {CRATE} {CRATE_VERSION}.", ""]
     lines += [f"{TITLES[name]}: not measured, {_cell_text(reason)}" for name, reason in report.unavailable.items()]
@@ -92,6 +92,7 @@ def _details(outcome, report):
         own = [_spread(outcome.series(metric, name)) for name in names]
         ratios = [_spread(outcome.series(metric, OURS, name)) for name in others]
         lines.append(_row([metric, *own, *ratios]))
+    lines.append(_row(["stolen by a hypervisor, %", *(_spread(outcome.stolen(name)) for name in names), *blank]))
     if any(outcome.faults(name) for name in names):
         lines.append(_row(["wrong replies", *(_faults(outcome, name) for name in names), *blank]))
     lines.append("")
@@ -136,7 +137,8 @@ def as_json(report):
     return {
         "machine": report.machine, "placement": report.placement, "commit": report.commit,
         "rounds": report.options.rounds, "seconds": report.options.seconds,
-        "foreignPercentMax": report.options.foreign_max, "unavailable": report.unavailable,
+        "foreignPercentMax": report.options.foreign_max, "stolenPercentMax": report.options.stolen_max,
+        "unavailable": report.unavailable,
         "cases": [_case_json(report, outcome) for outcome in report.outcomes],
         "elsewhere": [{"number": row.number, "title": row.title, "wanted": row.wanted, "measured": row.measured,
                        "reached": row.reached} for row in report.elsewhere],
@@ -150,6 +152,7 @@ def _case_json(report, outcome):
         "reaches": [{"wanted": verdict.wanted(), "measured": verdict.measured(), "median": verdict.median,
                      "rounds": verdict.series, "reached": verdict.reached} for verdict in verdicts(report, outcome)],
         "servers": {name: [{"round": sample.turn + 1, "values": sample.values, "faults": sample.faults,
-                            "foreignPercent": sample.foreign_percent, "tries": sample.tries} for sample in samples]
+                            "foreignPercent": sample.others.foreign, "stolenPercent": sample.others.stolen,
+                            "tries": sample.tries} for sample in samples]
                     for name, samples in outcome.samples.items()},
     }

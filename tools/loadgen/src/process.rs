@@ -102,6 +102,42 @@ pub fn resident_kib(pid: u32) -> Result<u64> {
         .ok_or_else(|| Error::new(format!("{path} has no VmRSS")))
 }
 
+/// Time of all processors of the machine since it was started, in ticks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Processors {
+    /// What a hypervisor gave to others although a thread of this machine was ready to run. It looks like a late wake-up or a slow
+    /// reply, of everybody on the machine.
+    stolen: u64,
+    all: u64,
+}
+
+impl Processors {
+    /// The present state. `None` where the system does not tell.
+    pub fn now() -> Option<Self> {
+        Self::of(&fs::read_to_string("/proc/stat").ok()?)
+    }
+
+    fn of(stat: &str) -> Option<Self> {
+        // Behind the first eight are guests', which the first two include.
+        let fields = stat.strip_prefix("cpu ")?.lines().next()?;
+        let fields: Vec<u64> = fields
+            .split_whitespace()
+            .take(8)
+            .map_while(|field| field.parse().ok())
+            .collect();
+        Some(Self {
+            stolen: *fields.get(7)?,
+            all: fields.iter().sum(),
+        })
+    }
+
+    /// The share of the processors' time that was stolen since `earlier`, up to 1.
+    pub fn stolen_since(self, earlier: Self) -> f64 {
+        let all = self.all.saturating_sub(earlier.all);
+        self.stolen.saturating_sub(earlier.stolen) as f64 / all.max(1) as f64
+    }
+}
+
 /// The machine and its kernel, for the report.
 pub fn machine() -> (String, String) {
     let cpu_info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
@@ -158,6 +194,17 @@ mod tests {
         let stat = "42 (a) b (c) S 1 2 3 4 5 6 7 8 9 10 123 45 0 0 20 0";
         assert_eq!(user_of(stat), Some(1_230_000_000));
         assert_eq!(user_of("42 (cut) S 1 2"), None);
+    }
+
+    #[test]
+    fn stolen_time_is_a_share_of_all_processors_time() {
+        let of = |stat| Processors::of(stat).unwrap();
+        let before = of("cpu  100 20 30 400 5 0 7 8 9 9\ncpu0 1 1 1 1 1 1 1 1 1 1\n");
+        let after = of("cpu  130 20 40 450 5 0 7 18 99 9\ncpu0 1 1 1 1 1 1 1 1 1 1\n");
+        assert!((after.stolen_since(before) - 0.1).abs() < 1e-9);
+        assert!(before.stolen_since(before).abs() < 1e-9);
+        assert_eq!(Processors::of("cpu  1 2 3\n"), None);
+        assert!(Processors::now().is_some());
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::{
     moments::{Moments, Waiting},
     options::{Mode, Options, Workload},
     outage::{Outage, Plan},
-    process::{Cpu, process_cpu, resident_kib},
+    process::{Cpu, Processors, process_cpu, resident_kib},
     record::{Fault, Faults, Recorder},
     schedule::Schedule,
     setup::{Connections, connect},
@@ -76,6 +76,8 @@ pub struct Phase {
     pub busy: f64,
     /// The server's, if its process is known.
     pub server: Option<ServerUse>,
+    /// The share of all processors' time that a hypervisor took meanwhile, if the system tells.
+    pub stolen: Option<f64>,
 }
 
 /// Runs everything; `progress` is called a few times a second.
@@ -139,11 +141,12 @@ fn phase(
             }
         }
         drop(sender);
-        let server = watch(options, mode, &moments, &receiver, progress)?;
+        let (server, stolen) = watch(options, mode, &moments, &receiver, progress)?;
         let outcomes = threads.into_iter().map(join).collect::<Result<Vec<_>>>()?;
         let aside = aside_thread.map(join).transpose()?;
         Ok(Phase {
             server,
+            stolen,
             ..gather(mode, options.duration, outcomes, aside)
         })
     })
@@ -265,25 +268,28 @@ fn join(thread: Thread<'_>) -> Result<Outcome> {
     thread.join().expect("a worker does not panic")
 }
 
-/// Follows the phase until its threads are done, and looks at the server when the measured time begins and ends.
+/// Follows the phase until its threads are done, and looks at server and machine when the measured time begins and ends.
 fn watch(
     options: &Options,
     mode: Mode,
     moments: &Moments,
     receiver: &Receiver<u64>,
     progress: &mut dyn FnMut(Progress),
-) -> Result<Option<ServerUse>> {
-    let sample = || options.server_pid.map(process_cpu).transpose();
+) -> Result<(Option<ServerUse>, Option<f64>)> {
+    let sample = || -> Result<_> {
+        let server = options.server_pid.map(process_cpu).transpose()?;
+        Ok((server, Processors::now()))
+    };
     let mut before = None;
     let mut after = None;
     let mut requests = 0;
     loop {
         let now = moments.now();
         if now >= moments.warm_end && before.is_none() {
-            before = sample()?;
+            before = Some(sample()?);
         }
         if now >= moments.end && after.is_none() {
-            after = sample()?;
+            after = Some(sample()?);
         }
         let next = [moments.warm_end, moments.end, u64::MAX];
         let next = next.into_iter().find(|at| *at > now).unwrap_or(u64::MAX);
@@ -301,14 +307,18 @@ fn watch(
         });
     }
     // The threads may be done in the moment in which the measured time ends.
-    let after = after.map_or_else(sample, |cpu| Ok(Some(cpu)))?;
-    let (Some(pid), Some(before), Some(after)) = (options.server_pid, before, after) else {
-        return Ok(None);
+    let after = after.map_or_else(sample, Ok)?;
+    let before = before.unwrap_or(after);
+    let stolen = after.1.zip(before.1);
+    let stolen = stolen.map(|(after, before)| after.stolen_since(before));
+    let (Some(pid), Some(before), Some(after)) = (options.server_pid, before.0, after.0) else {
+        return Ok((None, stolen));
     };
-    Ok(Some(ServerUse {
+    let server = ServerUse {
         cpu: after.since(before),
         resident_kib: resident_kib(pid)?,
-    }))
+    };
+    Ok((Some(server), stolen))
 }
 
 /// One phase of what its threads measured.
@@ -321,6 +331,7 @@ fn gather(mode: Mode, duration: Duration, outcomes: Vec<Outcome>, aside: Option<
         cpu: Cpu::default(),
         busy: 0.0,
         server: None,
+        stolen: None,
     };
     for outcome in outcomes {
         phase.cpu = phase.cpu.plus(outcome.cpu);

@@ -30,6 +30,10 @@ pub struct Report<'a> {
 /// A generator that is busier than this is suspected to set the pace itself.
 const BUSY_MAX: f64 = 0.95;
 
+/// When a hypervisor takes more, p99 of an open loop is a millisecond and more instead of a tenth of one, whoever serves:
+/// `docs/performance` has the figures.
+const STOLEN_MAX: f64 = 0.003;
+
 /// Figures of one kind of request that need more than its record.
 struct Rates {
     requests: f64,
@@ -205,6 +209,7 @@ impl Report<'_> {
             })
         });
         object.insert("server".to_owned(), server.into());
+        object.insert("stolenShare".to_owned(), phase.stolen.into());
         object.into()
     }
 
@@ -289,6 +294,18 @@ fn write_costs(out: &mut String, phase: &Phase) -> std::fmt::Result {
             out,
             "  server CPU {all:.0} ns/request ({user:.0} in user mode), {} KiB resident",
             server.resident_kib
+        )?;
+    }
+    if let Some(stolen) = phase.stolen.filter(|stolen| *stolen > 0.0) {
+        let percent = stolen * 100.0;
+        let doubt = if stolen > STOLEN_MAX {
+            ": latencies of milliseconds are most likely its doing"
+        } else {
+            ""
+        };
+        writeln!(
+            out,
+            "  a hypervisor took {percent:.2} % of the processors{doubt}"
         )?;
     }
     let first = &phase.recorders[0];

@@ -41,6 +41,7 @@ fn phase(mode: Mode) -> Phase {
             cpu,
             resident_kib: 5_000,
         }),
+        stolen: Some(0.0125),
     }
 }
 
@@ -64,6 +65,7 @@ fn the_table_leads_with_throughput_and_tail() {
         "generator late by",
         "generator CPU 3000 ns/request (1000 in user mode), 50 % busy\n",
         "server CPU 3000 ns/request (1000 in user mode), 5000 KiB resident",
+        "a hypervisor took 1.25 % of the processors: ",
         "replies of 1000 bytes on average",
         "no faults",
     ] {
@@ -81,6 +83,7 @@ fn the_json_says_the_same() {
     assert_eq!(closed["requests"][0]["latencyMicroseconds"]["count"], 2_000);
     assert_eq!(open["requests"][0]["latenessMicroseconds"]["count"], 2_000);
     assert_eq!(open["server"]["residentKib"], 5_000);
+    assert_eq!(open["stolenShare"], 0.0125);
     assert_eq!(open["generator"]["cpuNanosecondsPerRequest"], 3_000.0);
 }
 
