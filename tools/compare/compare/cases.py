@@ -60,6 +60,7 @@ class Case:
     rounds_max = 1000
     reaches = ()
     note = ""
+    shows_tails = False  # whether a few stolen milliseconds are seen in what is measured
 
     def measure(self, bench, server, turn):
         """Measures a server once."""
@@ -109,6 +110,7 @@ LATENESS = "generator late p99.9, µs"
 class Disturbed(Case):
     """Queries in an open loop, quiet and with something going on; which comes first changes from round to round."""
 
+    shows_tails = True
     note = ("The ratio of the null server, which does nothing with what arrives beside the queries, is what the "
             "generators do to each other.")
 

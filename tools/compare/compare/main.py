@@ -100,7 +100,8 @@ def _parse(arguments):
     parser.add_argument("--foreign-max", type=float, default=8,
                         help="percent of the processors that others may have before a measurement is repeated (8)")
     parser.add_argument("--stolen-max", type=float, default=0.3,
-                        help="percent of the processors that a hypervisor may take from a run (%(default)s)")
+                        help="percent of the processors that a hypervisor may take from a run that measures a tail "
+                             "(%(default)s)")
     parser.add_argument("--server", default=os.path.join(RELEASE, "mqnamesrv"), help="path of mqnamesrv")
     parser.add_argument("--loadgen", default=os.path.join(RELEASE, "loadgen"), help="path of loadgen")
     parser.add_argument("--json", help="write the figures of all rounds to this file too")

@@ -2,6 +2,7 @@
 
 import statistics
 
+from .measure import STOLEN_FROM_RATES
 from .servers import CRATE, CRATE_VERSION, JAVA_LINE
 
 OURS = "waypost"
@@ -60,7 +61,8 @@ def _head(report):
         f"{options.rounds} rounds, each server in its turn; {options.seconds:g} s a run. Figures are medians of the rounds "
         "(least..greatest); ratios to another server are those of the same round.",
         f"A measurement during which other processes had more than {options.foreign_max:g} % of the processors, or a "
-        f"hypervisor took more than {options.stolen_max:g} % of them from one of its runs, was repeated: {sum(outcome.repeated for outcome in report.outcomes)} times; "
+        f"hypervisor took more than {options.stolen_max:g} % of them from one of its runs (where no tail is measured, "
+        f"{STOLEN_FROM_RATES} times that), was repeated: {sum(outcome.repeated for outcome in report.outcomes)} times; "
         f"{sum(outcome.disturbed for outcome in report.outcomes)} measurements count although they were disturbed each time.",
         f"Work tree at {report.commit}; Java server {JAVA_LINE}, Rust crate {CRATE} {CRATE_VERSION}.", ""]
     lines += [f"{TITLES[name]}: not measured, {_cell_text(reason)}" for name, reason in report.unavailable.items()]
