@@ -36,8 +36,9 @@ use std::{fmt, sync::Arc};
 
 use super::primitive::{CachedVersion, VersionedCell, versioned_cell};
 
-/// Retired versions at which [`Publisher::publish`] reclaims by itself. Under loom two, so that a scenario gets there.
-pub const RETIRED_MAX: usize = if cfg!(loom) { 2 } else { 64 };
+/// Retired versions at which [`Publisher::publish`] reclaims by itself: a storm that changes whole tables keeps so many of each of
+/// their leaves. `docs/performance` has what more and fewer cost. Under loom two, so that a scenario gets there.
+pub const RETIRED_MAX: usize = if cfg!(loom) { 2 } else { 8 };
 
 /// The publishing half; there is one.
 pub struct Publisher<T> {
