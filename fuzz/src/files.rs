@@ -8,7 +8,7 @@ use waypost::{
     limits::{
         CONFIG_KEY_LEN_MAX, CONFIG_KEYS_REMEMBERED_MAX, CONFIG_REMARK_LEN_MAX, CONFIG_VALUE_LEN_MAX,
     },
-    protocol::kv_file::{KvFile, decode_kv_file, encode_kv_file},
+    protocol::kv_file::{KvFile, decode_kv_file},
     registry::KvTable,
 };
 
@@ -25,12 +25,13 @@ pub(crate) fn kv_file(data: &[u8]) {
     let Ok(KvFile::Table(table)) = decode_kv_file(data) else {
         return;
     };
-    let written = encode_kv_file(&table);
+    let stored = KvTable::from_plain(table.clone());
+    let written = stored.to_file();
+    assert_eq!(stored.file_len(), written.len());
     assert_eq!(decode_kv_file(&written), Ok(KvFile::Table(table.clone())));
     let json: serde_json::Value = serde_json::from_slice(&written).expect("the file is JSON");
     let expected = serde_json::json!({ "configTable": table });
     assert_eq!(json, expected);
-    let stored = KvTable::from_plain(table.clone());
     for (namespace, entries) in &table {
         for (key, value) in entries {
             assert_eq!(

@@ -251,8 +251,8 @@ pub(super) fn list_kv(
     out: &mut Vec<u8>,
 ) -> Outcome {
     let name = request.ext.get("namespace");
-    match name.and_then(|name| context.snapshot.kv_list(name)) {
-        Some(body) => answer(request, out, &Response::success().with_body(body)),
+    match name.and_then(|name| context.snapshot.kv().namespace(name)) {
+        Some(namespace) => answer_body(request, out, |out| namespace.write_list(out)),
         None => {
             let remark = format!("No config item, Namespace: {}", name.unwrap_or("null"));
             answer(

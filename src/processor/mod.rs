@@ -160,8 +160,11 @@ pub fn is_heavy(request: &RemotingCommand<'_>, snapshot: &RouteSnapshot) -> bool
         topics > limits::HELPED_ENTRIES
     } else if code == RequestCode::GetKvListByNamespace {
         let namespace = request.ext.get("namespace");
-        let body = namespace.and_then(|namespace| snapshot.kv_list(namespace));
-        body.is_some_and(|body| body.len() > limits::HELPED_BODY_LEN)
+        let namespace = namespace.and_then(|name| snapshot.kv().namespace(name));
+        namespace.is_some_and(|namespace| {
+            namespace.len() > limits::HELPED_ENTRIES
+                || namespace.list_len() > limits::HELPED_BODY_LEN
+        })
     } else if [
         RequestCode::RegisterBroker,
         RequestCode::RegisterTopicInNamesrv,

@@ -342,6 +342,9 @@ pub fn topic_list_body<'a>(
     object.end();
 }
 
+/// The body of a KV table without entries.
+pub const EMPTY_KV_TABLE: &[u8] = br#"{"table":{}}"#;
+
 /// Appends the body of a KV table (spec 2.14).
 pub fn kv_table_body<'a>(out: &mut Vec<u8>, entries: impl IntoIterator<Item = (&'a str, &'a str)>) {
     let mut object = ObjectWriter::begin(out, Dialect::Plain);

@@ -40,6 +40,14 @@ pub fn write_string(out: &mut Vec<u8>, text: &str, dialect: Dialect) {
     out.push(b'"');
 }
 
+/// How many bytes [`write_string`] appends.
+#[must_use]
+pub fn string_len(text: &str, dialect: Dialect) -> usize {
+    let mut written = Vec::new();
+    write_string(&mut written, text, dialect);
+    written.len()
+}
+
 fn write_escaped(out: &mut Vec<u8>, mut rest: &str, dialect: Dialect) {
     let mask = match dialect {
         Dialect::Plain => 0b01,

@@ -78,22 +78,22 @@ fn entries(reader: &mut Reader<'_>) -> Result<Option<BTreeMap<String, String>>, 
     Ok(Some(entries))
 }
 
-/// The bytes of a KV file with this table.
-#[must_use]
-pub fn encode_kv_file(table: &KvTable) -> Vec<u8> {
-    let mut out = Vec::new();
+/// A KV file with an empty table.
+pub const EMPTY_FILE: &[u8] = br#"{"configTable":{}}"#;
+
+/// Appends a KV file with these namespaces and their entries, in the order given.
+pub fn write_kv_file<'a, E>(out: &mut Vec<u8>, namespaces: impl IntoIterator<Item = (&'a str, E)>)
+where
+    E: IntoIterator<Item = (&'a str, &'a str)>,
+{
     out.extend_from_slice(b"{\"configTable\":{");
-    for (index, (namespace, entries)) in table.iter().enumerate() {
+    for (index, (namespace, entries)) in namespaces.into_iter().enumerate() {
         if index > 0 {
             out.push(b',');
         }
-        write_string(&mut out, namespace, Dialect::Plain);
+        write_string(out, namespace, Dialect::Plain);
         out.push(b':');
-        let entries = entries
-            .iter()
-            .map(|(key, value)| (key.as_str(), value.as_str()));
-        write_string_map(&mut out, entries, Dialect::Plain);
+        write_string_map(out, entries, Dialect::Plain);
     }
     out.extend_from_slice(b"}}");
-    out
 }

@@ -5,7 +5,7 @@ use std::{collections::VecDeque, sync::Arc};
 use bytes::Bytes;
 
 use super::{
-    Effect, Registry,
+    Effect, FileContent, Registry,
     command::{PersistFile, PersistTicket, ReplyTo},
 };
 use crate::{
@@ -78,7 +78,7 @@ impl Registry {
                     file: PersistFile::Properties,
                     number,
                 },
-                file.into(),
+                FileContent::Text(file),
             ));
             self.config.out = Some(Out {
                 number,

@@ -2,18 +2,17 @@
 //! that it is there does it enter the snapshot and is it acknowledged, so what was acknowledged survives anything and what
 //! could not be written was never seen (faults I1, I3). Changes that arrive while a write is out share the next one.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use bytes::Bytes;
 
 use super::{
-    Effect, KvTable, Registry,
+    Effect, FileContent, KvTable, Registry,
     command::{PersistFile, PersistTicket, ReplyTo},
-    snapshot::KvNamespace,
 };
 use crate::{
     limits,
-    protocol::{body, code::ResponseCode, command::Response, kv_file},
+    protocol::{code::ResponseCode, command::Response},
     time::Timestamp,
 };
 
@@ -23,6 +22,8 @@ pub(crate) const ORDER_TOPIC_CONFIG: &str = "ORDER_TOPIC_CONFIG";
 /// What is on its way to the disk.
 #[derive(Debug, Default)]
 pub(super) struct KvWriter {
+    /// The body that a registration is answered with, once one has been since the order topics changed.
+    order_topics: Option<Bytes>,
     waiting: Vec<(ReplyTo, KvChange)>,
     waiting_len: usize,
     out: Option<Out>,
@@ -33,6 +34,7 @@ pub(super) struct KvWriter {
 struct Out {
     number: u64,
     table: KvTable,
+    changes_order_topics: bool,
     waiters: Vec<ReplyTo>,
 }
 
@@ -88,6 +90,17 @@ impl Registry {
         );
     }
 
+    /// The body with the order topics, if there are any (spec 4): written when it is first asked for.
+    pub(super) fn order_topics(&mut self) -> Option<Bytes> {
+        let namespace = self.working.kv.namespace(ORDER_TOPIC_CONFIG)?;
+        let body = self.kv.order_topics.get_or_insert_with(|| {
+            let mut body = Vec::new();
+            namespace.write_list(&mut body);
+            body.into()
+        });
+        Some(body.clone())
+    }
+
     fn queue_kv_change(&mut self, to: ReplyTo, change: KvChange) {
         let len = change.len();
         if self.kv.waiting.len() >= limits::KV_WAITING_MAX
@@ -112,7 +125,6 @@ impl Registry {
         for (to, change) in std::mem::take(&mut self.kv.waiting) {
             outcomes.push((to, draft.apply(change)));
         }
-        let table = draft.finish();
         let mut waiters = Vec::new();
         for (to, outcome) in outcomes {
             match outcome {
@@ -126,7 +138,7 @@ impl Registry {
                 }
             }
         }
-        if table == self.working.kv {
+        if !draft.differs_from(&self.working.kv) {
             for to in waiters {
                 self.reply(to, Response::success());
             }
@@ -134,17 +146,17 @@ impl Registry {
         }
         self.kv.last_number += 1;
         let number = self.kv.last_number;
-        let file = kv_file::encode_kv_file(&table.to_plain());
         self.effects.push(Effect::Persist(
             PersistTicket {
                 file: PersistFile::KvConfig,
                 number,
             },
-            file.into(),
+            FileContent::Kv(draft.table.clone()),
         ));
         self.kv.out = Some(Out {
             number,
-            table,
+            changes_order_topics: draft.changes_order_topics(),
+            table: draft.table,
             waiters,
         });
     }
@@ -168,6 +180,9 @@ impl Registry {
         let response = match result {
             Ok(()) => {
                 self.working.kv = out.table;
+                if out.changes_order_topics {
+                    self.kv.order_topics = None;
+                }
                 self.changed = true;
                 Response::success()
             }
@@ -188,140 +203,84 @@ impl Registry {
 #[derive(Debug)]
 struct TooLarge;
 
-impl KvTable {
-    /// A table with these namespaces, as read from a file.
-    #[must_use]
-    pub fn from_plain(namespaces: BTreeMap<String, BTreeMap<String, String>>) -> Self {
-        let entries = |entries: BTreeMap<String, String>| {
-            let entries = entries
-                .into_iter()
-                .map(|(key, value)| (key.into(), value.into()))
-                .collect();
-            Arc::new(KvNamespace::new(entries))
-        };
-        let namespaces = namespaces
-            .into_iter()
-            .map(|(namespace, table)| (namespace.into(), entries(table)))
-            .collect();
-        Self {
-            namespaces: Arc::new(namespaces),
-        }
-    }
-
-    fn to_plain(&self) -> BTreeMap<String, BTreeMap<String, String>> {
-        let entries = |namespace: &KvNamespace| {
-            namespace
-                .entries
-                .iter()
-                .map(|(key, value)| (key.to_string(), value.to_string()))
-                .collect()
-        };
-        self.namespaces
-            .iter()
-            .map(|(name, namespace)| (name.to_string(), entries(namespace)))
-            .collect()
-    }
-
-    fn len(&self) -> usize {
-        self.namespaces
-            .iter()
-            .map(|(name, namespace)| name.len() + namespace.body.len())
-            .sum()
-    }
+/// A table being changed.
+struct KvDraft {
+    table: KvTable,
+    /// Namespace and key of each change that was made.
+    changed: Vec<(Arc<str>, Arc<str>)>,
 }
 
-/// A table being changed: a namespace is copied and encoded once, however many of its keys change.
-struct KvDraft<'a> {
-    base: &'a KvTable,
-    len: usize,
-    touched: BTreeMap<Arc<str>, BTreeMap<Arc<str>, Arc<str>>>,
-}
-
-impl<'a> KvDraft<'a> {
-    fn new(base: &'a KvTable) -> Self {
+impl KvDraft {
+    fn new(base: &KvTable) -> Self {
         Self {
-            base,
-            len: base.len(),
-            touched: BTreeMap::new(),
+            table: base.clone(),
+            changed: Vec::new(),
         }
     }
 
     fn apply(&mut self, change: KvChange) -> Result<(), TooLarge> {
-        let known = self.base.namespaces.get(&change.namespace);
-        let is_new = known.is_none() && !self.touched.contains_key(&change.namespace);
-        if is_new && !change.creates_namespace {
+        let KvChange {
+            namespace,
+            key,
+            value,
+            creates_namespace,
+        } = change;
+        let is_known = self.table.namespace(&namespace).is_some();
+        let changes_nothing = if is_known {
+            self.table.get(&namespace, &key) == value.as_ref()
+        } else {
+            !creates_namespace
+        };
+        if changes_nothing {
             return Ok(());
         }
-        let copied = || {
-            known
-                .map(|namespace| namespace.entries.clone())
-                .unwrap_or_default()
-        };
-        let entries = self
-            .touched
-            .entry(Arc::clone(&change.namespace))
-            .or_insert_with(copied);
-        let entry_len = |value: &Arc<str>| change.key.len() + value.len();
-        let freed = entries.get(&change.key).map_or(0, entry_len);
-        let taken = change.value.as_ref().map_or(0, entry_len);
-        let name = if is_new { change.namespace.len() } else { 0 };
-        // What is there is counted as it is encoded, which is never shorter.
-        let len = self.len + name + taken - freed;
-        if len > limits::KV_TABLE_LEN_MAX && len > self.len {
-            if is_new {
-                self.touched.remove(&change.namespace);
-            }
+        let measured = self.table.measure(&namespace, &key, value.as_deref());
+        let len = measured.file_len();
+        // A file from elsewhere may be longer than any of ours: it can be made shorter.
+        if len > limits::KV_TABLE_LEN_MAX && len > self.table.file_len() {
             return Err(TooLarge);
         }
-        self.len = len;
-        match change.value {
-            Some(value) => entries.insert(change.key, value),
-            None => entries.remove(&change.key),
-        };
+        self.changed
+            .push((Arc::clone(&namespace), Arc::clone(&key)));
+        self.table.set(namespace, key, value, measured);
         Ok(())
     }
 
-    fn finish(self) -> KvTable {
-        let mut namespaces = Arc::clone(&self.base.namespaces);
-        for (name, entries) in self.touched {
-            if namespaces
-                .get(&name)
-                .is_none_or(|known| known.entries != entries)
-            {
-                Arc::make_mut(&mut namespaces).insert(name, Arc::new(KvNamespace::new(entries)));
-            }
-        }
-        KvTable { namespaces }
+    /// Whether the table is another than it was, after changes that may undo each other. None takes a namespace away.
+    fn differs_from(&self, base: &KvTable) -> bool {
+        self.table.namespace_count() != base.namespace_count()
+            || (self.changed.iter())
+                .any(|(namespace, key)| self.table.get(namespace, key) != base.get(namespace, key))
     }
-}
 
-impl KvNamespace {
-    fn new(entries: BTreeMap<Arc<str>, Arc<str>>) -> Self {
-        let mut encoded = Vec::new();
-        body::kv_table_body(
-            &mut encoded,
-            entries.iter().map(|(key, value)| (&**key, &**value)),
-        );
-        Self {
-            entries,
-            body: Bytes::from(encoded),
-        }
+    fn changes_order_topics(&self) -> bool {
+        let mut namespaces = self.changed.iter().map(|(namespace, _)| namespace);
+        namespaces.any(|namespace| **namespace == *ORDER_TOPIC_CONFIG)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::{collection::vec, option, prelude::*};
+
     use super::*;
+
+    fn put(key: &str, value: Option<&str>) -> KvChange {
+        KvChange {
+            namespace: "n".into(),
+            key: key.into(),
+            value: value.map(Into::into),
+            creates_namespace: true,
+        }
+    }
 
     #[test]
     fn a_value_in_the_place_of_another_counts_only_for_what_it_is_longer() {
         let third = limits::KV_TABLE_LEN_MAX / 3;
-        let change = |key: &str, len: Option<usize>| KvChange {
-            namespace: "n".into(),
-            key: key.into(),
-            value: len.map(|len| "v".repeat(len).into()),
-            creates_namespace: true,
-        };
+        let change =
+            |key: &str, len: Option<usize>| put(key, len.map(|len| "v".repeat(len)).as_deref());
         let base = KvTable::default();
         let mut draft = KvDraft::new(&base);
         let changes = [
@@ -331,7 +290,7 @@ mod tests {
             ("c", Some(third + 1024), false),
             ("a", Some(third - 1024), true),
             ("c", Some(third + 1024), false),
-            ("c", Some(third + 1000), true),
+            ("c", Some(third + 900), true),
             ("b", None, true),
             ("b", None, true),
             ("d", Some(third), true),
@@ -341,12 +300,89 @@ mod tests {
             let applied = draft.apply(change(key, len));
             assert_eq!(applied.is_ok(), fits, "{place}");
         }
-        let table = draft.finish();
-        let keys: Vec<_> = table.namespaces["n"].entries.keys().collect();
-        assert_eq!(keys.len(), 3, "{keys:?}");
+        let table = draft.table;
+        let namespace = table.namespace("n").expect("it has keys");
+        assert_eq!(namespace.len(), 3);
 
         let mut draft = KvDraft::new(&table);
         assert!(draft.apply(change("a", Some(third - 1024))).is_ok());
         assert!(draft.apply(change("a", Some(2 * third))).is_err());
+    }
+
+    #[test]
+    fn what_is_longer_in_the_file_counts_as_it_is_there_and_the_last_byte_is_used() {
+        const COUNT: usize = 1000;
+        let mut draft = KvDraft::new(&KvTable::default());
+        let frame = r#","a":"""#.len();
+        assert!(draft.apply(put("a", Some(""))).is_ok());
+        // Each of the characters to come takes six bytes.
+        let left = limits::KV_TABLE_LEN_MAX - draft.table.file_len();
+        let filler = "v".repeat(left - 2 * frame - 6 * COUNT);
+        assert!(draft.apply(put("b", Some(&filler))).is_ok());
+        let escaped = |count| "\u{1}".repeat(count);
+        assert!(draft.apply(put("c", Some(&escaped(COUNT + 1)))).is_err());
+        assert!(draft.apply(put("c", Some(&escaped(COUNT)))).is_ok());
+        assert!(draft.apply(put("a", Some("v"))).is_err());
+        assert_eq!(draft.table.to_file().len(), limits::KV_TABLE_LEN_MAX);
+    }
+
+    #[test]
+    fn a_file_that_is_longer_than_ours_may_be_is_only_made_shorter() {
+        let long = "v".repeat(limits::KV_TABLE_LEN_MAX);
+        let entries = BTreeMap::from([("k".to_owned(), long.clone())]);
+        let base = KvTable::from_plain([("n".to_owned(), entries)].into());
+        let mut draft = KvDraft::new(&base);
+        assert!(draft.apply(put("l", Some(""))).is_err());
+        assert!(draft.apply(put("k", Some(&long[1..]))).is_ok());
+        assert!(draft.apply(put("k", Some(&long))).is_err());
+        assert!(draft.apply(put("k", None)).is_ok());
+    }
+
+    fn changes() -> impl Strategy<Value = Vec<KvChange>> {
+        let name = "[ab\"\u{1}\u{7f}\u{2028}ü]{0,1}";
+        let change = (name, name, option::of(name), any::<bool>());
+        let change = change.prop_map(|(namespace, key, value, creates_namespace)| KvChange {
+            namespace: namespace.into(),
+            key: key.into(),
+            creates_namespace: creates_namespace || value.is_some(),
+            value: value.map(Into::into),
+        });
+        vec(change, 0..12)
+    }
+
+    proptest! {
+        #[test]
+        fn a_table_is_what_was_stored_and_knows_how_long_it_is(batches in vec(changes(), 0..6)) {
+            let mut stored = BTreeMap::<String, BTreeMap<String, String>>::new();
+            let mut table = KvTable::default();
+            for batch in batches {
+                let before = stored.clone();
+                let mut draft = KvDraft::new(&table);
+                for change in batch {
+                    let (namespace, key) = (change.namespace.to_string(), change.key.to_string());
+                    if change.creates_namespace {
+                        stored.entry(namespace.clone()).or_default();
+                    }
+                    if let Some(entries) = stored.get_mut(&namespace) {
+                        match &change.value {
+                            Some(value) => entries.insert(key, value.to_string()),
+                            None => entries.remove(&key),
+                        };
+                    }
+                    prop_assert!(draft.apply(change).is_ok());
+                }
+                prop_assert_eq!(draft.differs_from(&table), stored != before);
+                table = draft.table;
+                prop_assert_eq!(&table, &KvTable::from_plain(stored.clone()));
+                prop_assert_eq!(table.to_file().len(), table.file_len());
+                for (name, entries) in &stored {
+                    let namespace = table.namespace(name).expect("it is stored");
+                    let mut list = Vec::new();
+                    namespace.write_list(&mut list);
+                    prop_assert_eq!(list.len(), namespace.list_len());
+                    prop_assert_eq!(namespace.len(), entries.len());
+                }
+            }
+        }
     }
 }

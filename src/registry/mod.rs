@@ -19,6 +19,7 @@ mod entry;
 mod group;
 mod intern;
 mod kv_config;
+mod kv_table;
 mod liveness;
 mod notify;
 pub mod query;
@@ -35,8 +36,9 @@ use std::{
 
 pub use command::Command;
 use command::ReplyTo;
-pub use effect::Effect;
-pub use snapshot::{KvTable, RouteSnapshot};
+pub use effect::{Effect, FileContent};
+pub use kv_table::KvTable;
+pub use snapshot::RouteSnapshot;
 
 use crate::{config::Config, ids::ConnectionId, protocol::command::Response, time::Timestamp};
 

@@ -2,7 +2,6 @@
 
 use std::{sync::Arc, time::Duration};
 
-use bytes::Bytes;
 use smallvec::SmallVec;
 
 use super::{
@@ -11,7 +10,6 @@ use super::{
     entry::{
         BrokerIndex, BrokerLive, MASTER_ID, Mapping, PERM_WRITE, QueueShape, TopicEntry, rank,
     },
-    kv_config::ORDER_TOPIC_CONFIG,
     topic::{Queues, SetQueues, queues_of},
 };
 use crate::{
@@ -408,12 +406,12 @@ impl Registry {
         response.with_ext("masterAddr", live.addr.to_string())
     }
 
-    fn registered_response(&self) -> Response {
-        let namespace = self.working.kv.namespace(ORDER_TOPIC_CONFIG);
-        let order_topics =
-            namespace.filter(|_| self.working.settings.return_order_topic_config_to_broker);
-        let body = order_topics.map_or_else(Bytes::new, |namespace| namespace.body.clone());
-        Response::success().with_empty_ext().with_body(body)
+    fn registered_response(&mut self) -> Response {
+        let is_wanted = self.working.settings.return_order_topic_config_to_broker;
+        let order_topics = is_wanted.then(|| self.order_topics()).flatten();
+        Response::success()
+            .with_empty_ext()
+            .with_body(order_topics.unwrap_or_default())
     }
 }
 

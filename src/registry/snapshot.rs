@@ -7,11 +7,11 @@ use std::{
     time::Duration,
 };
 
-use bytes::Bytes;
 use foldhash::{SharedSeed, quality::FoldHasher};
 
 use super::{
     entry::{BrokerEntry, BrokerIndex, BrokerLive, TopicEntry},
+    kv_table::KvTable,
     table::{Hash, Table},
 };
 use crate::{
@@ -59,14 +59,6 @@ impl RouteSnapshot {
     #[must_use]
     pub fn kv(&self) -> &KvTable {
         &self.kv
-    }
-
-    /// The body of a KV list answer (219); `None` for an unknown namespace.
-    #[must_use]
-    pub fn kv_list(&self, namespace: &str) -> Option<Bytes> {
-        self.kv
-            .namespace(namespace)
-            .map(|namespace| namespace.body.clone())
     }
 
     /// The body of a configuration answer (319).
@@ -197,30 +189,4 @@ impl BrokerList {
 fn position(index: BrokerIndex) -> (usize, usize) {
     let index = index.0 as usize;
     (index / CHUNK, index % CHUNK)
-}
-
-/// The KV configuration: namespace → key → value (spec 4).
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct KvTable {
-    pub(crate) namespaces: Arc<BTreeMap<Arc<str>, Arc<KvNamespace>>>,
-}
-
-/// One namespace with its list answer ready encoded.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct KvNamespace {
-    pub(crate) entries: BTreeMap<Arc<str>, Arc<str>>,
-    /// `{"table":{…}}`, the body of 219 and, for order topics, of 103.
-    pub(crate) body: Bytes,
-}
-
-impl KvTable {
-    /// The value of a key.
-    #[must_use]
-    pub fn get(&self, namespace: &str, key: &str) -> Option<&Arc<str>> {
-        self.namespaces.get(namespace)?.entries.get(key)
-    }
-
-    pub(crate) fn namespace(&self, namespace: &str) -> Option<&Arc<KvNamespace>> {
-        self.namespaces.get(namespace)
-    }
 }

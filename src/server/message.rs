@@ -5,7 +5,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use mio::net::TcpStream;
 
-use crate::{registry::command::PersistTicket, sync::Wake};
+use crate::{
+    registry::{FileContent, command::PersistTicket},
+    sync::Wake,
+};
 
 /// Wakes a thread that waits in a `mio::Poll`.
 #[derive(Debug, Clone)]
@@ -43,5 +46,5 @@ pub struct PersistJob {
     /// Names the job in the report.
     pub ticket: PersistTicket,
     /// The whole file.
-    pub content: Bytes,
+    pub content: FileContent,
 }

@@ -48,7 +48,7 @@ impl Persister {
             PersistFile::KvConfig => &self.paths.kv_config,
             PersistFile::Properties => &self.paths.properties,
         };
-        let result = file::replace(path.as_ref(), &job.content).map_err(|error| {
+        let result = file::replace(path.as_ref(), &job.content.to_bytes()).map_err(|error| {
             tracing::error!("cannot write {path}: {error}");
             format!("cannot write {path}: {error}")
         });

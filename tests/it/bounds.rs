@@ -1,7 +1,7 @@
 //! Bounds of `SECURITY.md` that no rule and no fault covers: each is reached, or what it costs is counted.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fs,
     io::{self, Seek},
     iter,
@@ -25,8 +25,8 @@ use waypost::{
         LOOK_AHEAD_MAX, TOPIC_LOG_LINES_MAX, WRITER_DRAIN_MAX,
     },
     processor::look_ahead,
-    protocol::command::RemotingCommand,
-    registry::{Command, KvTable, Registry, RouteSnapshot},
+    protocol::{code::ResponseCode, command::RemotingCommand},
+    registry::{Command, Effect, KvTable, Registry, RouteSnapshot},
     server::{
         message::{Notice, PersistJob},
         writer::{Errands, Turned, WorkerDoor, Writer},
@@ -522,6 +522,73 @@ fn a_byte_more_of_kv_changes_than_may_wait_for_the_disk_is_told_that_the_system_
         assert_eq!(busy, (more > 0).then_some(2));
         assert_eq!(let_go(&mut world), [0].repeat(1 + COUNT - more));
     }
+}
+
+/// A server with a KV table of two namespaces with `count` keys each.
+fn with_kv_keys(count: usize) -> World {
+    let keys: BTreeMap<_, _> = (0..count)
+        .map(|number| (format!("k{number:05}"), "value".to_owned()))
+        .collect();
+    let namespaces = ["n", "ORDER_TOPIC_CONFIG"].map(|name| (name.to_owned(), keys.clone()));
+    World::with_kv("", KvTable::from_plain(namespaces.into()))
+}
+
+/// Bytes that the writer allocates to execute a request, from its batch to the publication of what came of it.
+fn kv_cost(world: &mut World, request: &Ask) -> u64 {
+    let command = command(world, request);
+    let mut persists = Vec::new();
+    let cost = measure(|| {
+        world.apply_one(command);
+        persists = world.end_batch();
+        for effect in &persists {
+            if let Effect::Persist(ticket, _) = effect {
+                world.apply_one(Command::Persisted(*ticket, Ok(())));
+            }
+        }
+        persists.extend(world.end_batch());
+    });
+    let replies = persists.iter().filter(|effect| match effect {
+        Effect::Reply(_, response) => response
+            .as_ref()
+            .is_some_and(|it| it.code == ResponseCode::Success),
+        Effect::Close(..) | Effect::Notify { .. } | Effect::Persist(..) => false,
+    });
+    assert_eq!(replies.count(), 1, "{persists:?}");
+    cost.bytes_total
+}
+
+#[test]
+fn a_kv_change_costs_the_writer_no_more_when_the_table_is_long() {
+    let key = |code, namespace, key| ask(code).ext("namespace", namespace).ext("key", key);
+    let changes = [
+        key(100, "n", "k00500").ext("value", "other"),
+        key(100, "n", "new").ext("value", "value"),
+        key(100, "n", "k00500").ext("value", "value"),
+        key(100, "elsewhere", "new").ext("value", "value"),
+        key(100, "ORDER_TOPIC_CONFIG", "new").ext("value", "value"),
+        key(102, "n", "k00500"),
+        key(102, "n", "unknown"),
+    ];
+    for change in changes {
+        let [short, long] = [1_000, 20_000].map(|count| kv_cost(&mut with_kv_keys(count), &change));
+        assert!(long < short * 2 + 2048, "{short} {long} {change:?}");
+    }
+}
+
+#[test]
+fn the_order_topics_that_registrations_are_answered_with_are_written_once() {
+    let mut world = with_kv_keys(1_000);
+    let broker = with_topics("b", "T", 2, 1);
+    let list = world.send(1, &ask(219).ext("namespace", "ORDER_TOPIC_CONFIG"));
+    assert_eq!(world.send(1, &broker).body, list.body);
+    let again = kv_cost(&mut world, &broker);
+    assert!(again < 4096, "{again} for {}", list.body.len());
+
+    let put = ask(100).ext("key", "new").ext("value", "value");
+    let order = put.ext("namespace", "ORDER_TOPIC_CONFIG");
+    assert_eq!(world.code(&order), 0);
+    let list = world.send(1, &ask(219).ext("namespace", "ORDER_TOPIC_CONFIG"));
+    assert_eq!(world.send(1, &broker).body, list.body);
 }
 
 #[test]

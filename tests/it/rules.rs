@@ -331,11 +331,13 @@ fn kv_changes_that_arrive_while_a_write_is_out_share_the_next_one() {
     }
     assert_eq!(world.persists.len(), 1);
     let (ticket, file) = world.persists.pop().expect("a write");
+    let file = file.to_bytes();
     assert_eq!(&file[..], br#"{"configTable":{"n":{"k0":"v"}}}"#);
     world.apply([waypost::registry::Command::Persisted(ticket, Ok(()))]);
     assert_eq!(world.take_reply(1).expect("an answer").code, 0);
     assert_eq!(world.take_reply(1), None);
     let (ticket, file) = world.persists.pop().expect("the next write");
+    let file = file.to_bytes();
     assert_eq!(file.iter().filter(|byte| **byte == b'k').count(), 10);
     world.apply([waypost::registry::Command::Persisted(ticket, Ok(()))]);
     assert_eq!(std::iter::from_fn(|| world.take_reply(1)).count(), 9);

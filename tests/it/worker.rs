@@ -13,7 +13,7 @@ use waypost::{
         LARGE_FRAME_LEN, ORDERS_MAX, READ_PER_TURN_MAX, READ_SCRATCH_LEN, STOP_FLUSH_TIMEOUT,
         UNSENT_LOW_WATER, WRITTEN_PER_TURN_MAX, WRITTEN_TOGETHER_LEN_MAX, WRITTEN_TOGETHER_MAX,
     },
-    registry::Command,
+    registry::{Command, KvTable},
     time::Timestamp,
     worker::{Event, Next, Readiness, message::Order},
 };
@@ -546,6 +546,13 @@ fn lists_that_are_longer_than_a_worker_writes_are_given_to_the_helper() {
         for code in [106, 206, 224, 304, 311, 312, 313] {
             assert_eq!(is_helped(&world, &ask(code)), expected, "{code}: {count}");
         }
+    }
+    for (count, expected) in [(HELPED_ENTRIES, false), (HELPED_ENTRIES + 1, true)] {
+        let keys = (0..count).map(|number| (format!("k{number}"), String::new()));
+        let namespace = ("n".to_owned(), keys.collect());
+        let world = World::with_kv("", KvTable::from_plain([namespace].into()));
+        let list = ask(219).ext("namespace", "n");
+        assert_eq!(is_helped(&world, &list), expected, "{count} keys");
     }
     let list_len = |value_len| with_value(value_len).send(1, &entry(219)).body.len();
     let value_len = HELPED_BODY_LEN - list_len(0);

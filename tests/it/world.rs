@@ -10,7 +10,8 @@ use waypost::{
     processor::{Context, KnownBrokers, Outcome, RouteCache, look_ahead, process},
     protocol::command::RemotingCommand,
     registry::{
-        Command, Effect, KvTable, Registry, RouteSnapshot, command::PersistTicket, query::Route,
+        Command, Effect, FileContent, KvTable, Registry, RouteSnapshot, command::PersistTicket,
+        query::Route,
     },
     time::Timestamp,
 };
@@ -28,7 +29,7 @@ pub(crate) struct World {
     /// One-way frames for brokers.
     pub(crate) notices: Vec<(Vec<Arc<str>>, Bytes)>,
     /// File writes that are out, if they are not to succeed at once.
-    pub(crate) persists: Vec<(PersistTicket, Bytes)>,
+    pub(crate) persists: Vec<(PersistTicket, FileContent)>,
     pub(crate) hold_persists: bool,
     pub(crate) publications: u64,
     /// The server says goodbye to those who ask.
@@ -254,6 +255,11 @@ impl World {
 
     /// A server started with this properties text.
     pub(crate) fn with(properties: &str) -> Self {
+        Self::with_kv(properties, KvTable::default())
+    }
+
+    /// The same with this KV table.
+    pub(crate) fn with_kv(properties: &str, kv: KvTable) -> Self {
         let mut config = Config::defaults(&Environment {
             user_home: Some("/home/rocketmq".into()),
             rocketmq_home: None,
@@ -261,7 +267,7 @@ impl World {
         let findings = config.load_file("/home/rocketmq/test.properties", properties.as_bytes());
         assert!(findings.is_empty(), "{findings:?}");
         let now = Timestamp::from_millis(1_000);
-        let registry = Registry::new(config, KvTable::default(), 42, now);
+        let registry = Registry::new(config, kv, 42, now);
         let snapshot = registry.initial_snapshot();
         Self {
             registry,
@@ -389,7 +395,7 @@ impl World {
                     Effect::Reply(_, None) => {}
                     Effect::Close(connection) => self.closed.push(connection),
                     Effect::Notify { to, frame } => self.notices.push((to, frame)),
-                    Effect::Persist(ticket, bytes) => self.persists.push((ticket, bytes)),
+                    Effect::Persist(ticket, content) => self.persists.push((ticket, content)),
                 }
             }
             if !self.hold_persists {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::protocol::{
     body::BodyError,
-    kv_file::{KvFile, KvTable, decode_kv_file, encode_kv_file},
+    kv_file::{EMPTY_FILE, KvFile, KvTable, decode_kv_file, write_kv_file},
 };
 
 fn table(namespaces: &[(&str, &[(&str, &str)])]) -> KvTable {
@@ -20,19 +20,31 @@ fn table(namespaces: &[(&str, &[(&str, &str)])]) -> KvTable {
         .collect()
 }
 
+/// The file of a table.
+pub(super) fn written(table: &KvTable) -> Vec<u8> {
+    let mut out = Vec::new();
+    let namespaces = table.iter().map(|(name, entries)| {
+        let entries = entries.iter();
+        let entries = entries.map(|(key, value)| (key.as_str(), value.as_str()));
+        (name.as_str(), entries)
+    });
+    write_kv_file(&mut out, namespaces);
+    out
+}
+
 #[test]
 fn a_table_is_written_as_java_writes_it_and_read_back() {
     let table = table(&[
         ("ORDER_TOPIC_CONFIG", &[("TopicA", "broker-a:4")]),
         ("ns", &[]),
     ]);
-    let bytes = encode_kv_file(&table);
+    let bytes = written(&table);
     assert_eq!(
         String::from_utf8_lossy(&bytes),
         r#"{"configTable":{"ORDER_TOPIC_CONFIG":{"TopicA":"broker-a:4"},"ns":{}}}"#
     );
     assert_eq!(decode_kv_file(&bytes), Ok(KvFile::Table(table)));
-    assert_eq!(encode_kv_file(&KvTable::new()), br#"{"configTable":{}}"#);
+    assert_eq!(written(&KvTable::new()), EMPTY_FILE);
 }
 
 #[test]

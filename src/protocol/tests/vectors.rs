@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::hex;
 use crate::protocol::{
     body::{
-        DataVersion, QueueSettings, RegisterBrokerBody, TopicConfig, TopicQueueMappingInfo,
-        kv_table_body, topic_list_body,
+        DataVersion, EMPTY_KV_TABLE, QueueSettings, RegisterBrokerBody, TopicConfig,
+        TopicQueueMappingInfo, kv_table_body, topic_list_body,
     },
     code::ResponseCode,
     command::{RemotingCommand, ReplyHead, Response, SerializeType},
@@ -438,7 +438,9 @@ fn small_bodies_are_those_of_java() {
     );
     topic_list_body(&mut out, [], None);
     kv_table_body(&mut out, [("k", "v"), ("TopicA", "broker-a:4")]);
+    let empty_at = out.len();
     kv_table_body(&mut out, []);
+    assert_eq!(out[empty_at..], *EMPTY_KV_TABLE);
     DataVersion {
         state_version: 0,
         timestamp: 1_700_000_000_000,

@@ -16,7 +16,7 @@ use waypost::{
     limits::{FRAME_LEN_MAX, LARGE_FRAME_LEN, RETRY_INTERVAL, STOP_FLUSH_TIMEOUT},
     protocol::command::RemotingCommand,
     registry::{
-        Command, Effect,
+        Command, Effect, FileContent,
         command::{PersistFile, PersistTicket},
     },
     sync::Full,
@@ -381,11 +381,11 @@ impl Machine {
     }
 
     /// The KV file holds the table that becomes visible once it is written.
-    fn look_at_the_file(&self, file: PersistFile, content: &Bytes) -> Verdict {
+    fn look_at_the_file(&self, file: PersistFile, content: &FileContent) -> Verdict {
         let table = self.office.model.stored.kv_out.as_ref();
         let wanted = table.map(|(table, _)| json!({ "configTable": table }));
         let is_kv = file == PersistFile::KvConfig;
-        if is_kv && serde_json::from_slice::<Value>(content).ok() != wanted {
+        if is_kv && serde_json::from_slice::<Value>(&content.to_bytes()).ok() != wanted {
             return Err(format!(
                 "the KV file is to hold {content:?} instead of {wanted:?}"
             ));
