@@ -101,7 +101,7 @@ pub const KV_WAITING_MAX: usize = 4096;
 /// Bytes of names and values in those changes.
 pub const KV_WAITING_LEN_MAX: usize = 2 * FRAME_LEN_MAX;
 
-/// Bytes of the KV table beyond which no value is added. The whole of it is written with each change.
+/// Bytes of the KV file beyond which no value is added. The whole of it is written with each change.
 pub const KV_TABLE_LEN_MAX: usize = 2 * FRAME_LEN_MAX;
 
 /// Longest value of the configuration in bytes, from a file or a request.

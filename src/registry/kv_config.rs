@@ -120,7 +120,7 @@ impl Registry {
             return;
         }
         self.kv.waiting_len = 0;
-        let mut draft = KvDraft::new(&self.working.kv);
+        let mut draft = KvDraft::new(&self.working.kv, limits::KV_TABLE_LEN_MAX);
         let mut outcomes = Vec::new();
         for (to, change) in std::mem::take(&mut self.kv.waiting) {
             outcomes.push((to, draft.apply(change)));
@@ -206,14 +206,17 @@ struct TooLarge;
 /// A table being changed.
 struct KvDraft {
     table: KvTable,
+    /// Bytes of a file beyond which it is made no longer.
+    len_max: usize,
     /// Namespace and key of each change that was made.
     changed: Vec<(Arc<str>, Arc<str>)>,
 }
 
 impl KvDraft {
-    fn new(base: &KvTable) -> Self {
+    fn new(base: &KvTable, len_max: usize) -> Self {
         Self {
             table: base.clone(),
+            len_max,
             changed: Vec::new(),
         }
     }
@@ -237,7 +240,7 @@ impl KvDraft {
         let measured = self.table.measure(&namespace, &key, value.as_deref());
         let len = measured.file_len();
         // A file from elsewhere may be longer than any of ours: it can be made shorter.
-        if len > limits::KV_TABLE_LEN_MAX && len > self.table.file_len() {
+        if len > self.len_max && len > self.table.file_len() {
             return Err(TooLarge);
         }
         self.changed
@@ -267,6 +270,8 @@ mod tests {
 
     use super::*;
 
+    const LEN_MAX: usize = 10_000;
+
     fn put(key: &str, value: Option<&str>) -> KvChange {
         KvChange {
             namespace: "n".into(),
@@ -278,19 +283,19 @@ mod tests {
 
     #[test]
     fn a_value_in_the_place_of_another_counts_only_for_what_it_is_longer() {
-        let third = limits::KV_TABLE_LEN_MAX / 3;
+        let third = LEN_MAX / 3;
         let change =
             |key: &str, len: Option<usize>| put(key, len.map(|len| "v".repeat(len)).as_deref());
         let base = KvTable::default();
-        let mut draft = KvDraft::new(&base);
+        let mut draft = KvDraft::new(&base, LEN_MAX);
         let changes = [
             ("a", Some(third), true),
             ("b", Some(third), true),
             ("a", Some(third), true),
-            ("c", Some(third + 1024), false),
-            ("a", Some(third - 1024), true),
-            ("c", Some(third + 1024), false),
-            ("c", Some(third + 900), true),
+            ("c", Some(third + 100), false),
+            ("a", Some(third - 100), true),
+            ("c", Some(third + 100), false),
+            ("c", Some(third + 50), true),
             ("b", None, true),
             ("b", None, true),
             ("d", Some(third), true),
@@ -304,34 +309,34 @@ mod tests {
         let namespace = table.namespace("n").expect("it has keys");
         assert_eq!(namespace.len(), 3);
 
-        let mut draft = KvDraft::new(&table);
-        assert!(draft.apply(change("a", Some(third - 1024))).is_ok());
+        let mut draft = KvDraft::new(&table, LEN_MAX);
+        assert!(draft.apply(change("a", Some(third - 100))).is_ok());
         assert!(draft.apply(change("a", Some(2 * third))).is_err());
     }
 
     #[test]
     fn what_is_longer_in_the_file_counts_as_it_is_there_and_the_last_byte_is_used() {
         const COUNT: usize = 1000;
-        let mut draft = KvDraft::new(&KvTable::default());
+        let mut draft = KvDraft::new(&KvTable::default(), LEN_MAX);
         let frame = r#","a":"""#.len();
         assert!(draft.apply(put("a", Some(""))).is_ok());
         // Each of the characters to come takes six bytes.
-        let left = limits::KV_TABLE_LEN_MAX - draft.table.file_len();
+        let left = LEN_MAX - draft.table.file_len();
         let filler = "v".repeat(left - 2 * frame - 6 * COUNT);
         assert!(draft.apply(put("b", Some(&filler))).is_ok());
         let escaped = |count| "\u{1}".repeat(count);
         assert!(draft.apply(put("c", Some(&escaped(COUNT + 1)))).is_err());
         assert!(draft.apply(put("c", Some(&escaped(COUNT)))).is_ok());
         assert!(draft.apply(put("a", Some("v"))).is_err());
-        assert_eq!(draft.table.to_file().len(), limits::KV_TABLE_LEN_MAX);
+        assert_eq!(draft.table.to_file().len(), LEN_MAX);
     }
 
     #[test]
     fn a_file_that_is_longer_than_ours_may_be_is_only_made_shorter() {
-        let long = "v".repeat(limits::KV_TABLE_LEN_MAX);
+        let long = "v".repeat(LEN_MAX);
         let entries = BTreeMap::from([("k".to_owned(), long.clone())]);
         let base = KvTable::from_plain([("n".to_owned(), entries)].into());
-        let mut draft = KvDraft::new(&base);
+        let mut draft = KvDraft::new(&base, LEN_MAX);
         assert!(draft.apply(put("l", Some(""))).is_err());
         assert!(draft.apply(put("k", Some(&long[1..]))).is_ok());
         assert!(draft.apply(put("k", Some(&long))).is_err());
@@ -357,7 +362,7 @@ mod tests {
             let mut table = KvTable::default();
             for batch in batches {
                 let before = stored.clone();
-                let mut draft = KvDraft::new(&table);
+                let mut draft = KvDraft::new(&table, LEN_MAX);
                 for change in batch {
                     let (namespace, key) = (change.namespace.to_string(), change.key.to_string());
                     if change.creates_namespace {
