@@ -102,6 +102,25 @@ pub fn resident_kib(pid: u32) -> Result<u64> {
         .ok_or_else(|| Error::new(format!("{path} has no VmRSS")))
 }
 
+/// What a process has used so far.
+#[derive(Clone, Copy, Debug)]
+pub struct ProcessUse {
+    /// CPU time.
+    pub cpu: Cpu,
+    /// Resident memory in KiB.
+    pub resident_kib: u64,
+}
+
+impl ProcessUse {
+    /// Of this process, now; `None` if it has ended, whether or not its parent has taken note.
+    pub fn of(pid: u32) -> Option<Self> {
+        Some(Self {
+            cpu: process_cpu(pid).ok()?,
+            resident_kib: resident_kib(pid).ok()?,
+        })
+    }
+}
+
 /// Time of all processors of the machine since it was started, in ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Processors {

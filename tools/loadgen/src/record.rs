@@ -28,6 +28,8 @@ pub enum Fault {
     NotReturned,
     /// Some replies carried their request's opaque and some did not.
     OpaqueAtTimes,
+    /// The server's process was there when the run began and is not any more.
+    ServerEnded,
 }
 
 impl Fault {
@@ -43,6 +45,7 @@ impl Fault {
             Self::NeverSent => "never sent".to_owned(),
             Self::NotReturned => "broker not returned".to_owned(),
             Self::OpaqueAtTimes => "opaque at times only".to_owned(),
+            Self::ServerEnded => "server process ended".to_owned(),
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::{
     ffi::OsString,
     net::SocketAddr,
+    process::{self, Child},
     sync::mpsc::{Sender, TryRecvError, channel},
     thread,
     time::{Duration, Instant},
@@ -96,6 +97,52 @@ fn a_server_that_dies_is_a_fault_and_no_light_load() {
     let faults: Vec<Fault> = phases[0].faults.iter().map(|(fault, _)| fault).collect();
     assert!(faults.contains(&Fault::Closed), "{faults:?}");
     assert!(faults.contains(&Fault::NeverSent), "{faults:?}");
+}
+
+#[test]
+fn a_server_process_that_ends_is_a_fault_and_leaves_the_report() {
+    let server = Server::start(1);
+    let mut process = Process::start();
+    let pid = process.0.id();
+    let line = format!("--topics 10 --mode closed --server-pid {pid}");
+    let phases = run::run(&options(&server, &line), &mut |_| ()).expect("the process is there");
+    assert!(phases[0].server.is_some());
+    assert!(phases[0].faults.is_empty(), "{:?}", phases[0].faults);
+
+    // It ends in a run; that nobody has waited for it makes no difference.
+    let phases = run::run(&options(&server, &line), &mut |progress| {
+        if let Progress::SetUp { .. } = progress {
+            process.0.kill().expect("it is our process");
+        }
+    });
+    let phases = phases.expect("the null server answers");
+    assert!(phases[0].server.is_none());
+    let faults: Vec<Fault> = phases[0].faults.iter().map(|(fault, _)| fault).collect();
+    assert_eq!(faults, [Fault::ServerEnded]);
+    assert!(phases[0].recorders[0].replies > 0);
+
+    process.0.wait().expect("it is our process");
+    let refused = run::run(&options(&server, &line), &mut |_| ());
+    let text = refused.expect_err("the process has ended").to_string();
+    assert_eq!(text, format!("--server-pid {pid}: no such process"));
+}
+
+/// A process that does nothing, and ends when this is dropped.
+struct Process(Child);
+
+impl Process {
+    fn start() -> Self {
+        let child = process::Command::new("sleep").arg("3600").spawn();
+        Self(child.expect("there is a sleep"))
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may have ended before.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// A null server on a port of its own, which ends when this is dropped.
