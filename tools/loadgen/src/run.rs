@@ -45,7 +45,7 @@ pub enum Progress {
         elapsed: Duration,
         /// All of it, warm-up included.
         total: Duration,
-        /// Requests recorded.
+        /// Replies in the measured time.
         requests: u64,
     },
 }

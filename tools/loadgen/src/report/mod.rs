@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     options::{Mode, Options},
     plot::{self, Line, Stroke},
+    process::Cpu,
     record::{Recorder, Summary},
     run::Phase,
 };
@@ -105,25 +106,25 @@ impl Report<'_> {
     /// The one number of a phase.
     fn headline(&self, phase: &Phase) -> String {
         let recorder = &phase.recorders[0];
+        let answered = Summary::of(&recorder.latency).filter(|_| recorder.replies > 0);
+        let figure = match (phase.mode, answered) {
+            (_, None) => "no replies, ".to_owned(),
+            (Mode::Closed, Some(_)) => {
+                let rate = grouped(Rates::of(recorder, phase).requests);
+                format!("throughput {rate} requests/s, ")
+            }
+            (Mode::Open, Some(latency)) => format!("p99.9 {:.1} µs ", latency.p999),
+        };
+        let load = match phase.mode {
+            Mode::Closed => "closed loop".to_owned(),
+            Mode::Open => format!("at {} requests/s, open loop", grouped(self.options.rate)),
+        };
         let doubt = if phase.faults.is_empty() {
             ""
         } else {
             ", WITH FAULTS"
         };
-        match phase.mode {
-            Mode::Closed => {
-                let rate = Rates::of(recorder, phase).requests;
-                format!(
-                    "throughput {} requests/s, closed loop{doubt}",
-                    grouped(rate)
-                )
-            }
-            Mode::Open => {
-                let p999 = Summary::of(&recorder.latency).map_or(f64::NAN, |s| s.p999);
-                let rate = grouped(self.options.rate);
-                format!("p99.9 {p999:.1} µs at {rate} requests/s, open loop{doubt}")
-            }
-        }
+        format!("{figure}{load}{doubt}")
     }
 
     fn title(&self, phase: &Phase) -> String {
@@ -274,12 +275,10 @@ fn write_summary(out: &mut String, summary: Summary) -> std::fmt::Result {
 }
 
 fn write_costs(out: &mut String, phase: &Phase) -> std::fmt::Result {
-    let per_request = |nanoseconds: u64| per_request(nanoseconds, phase).unwrap_or(f64::NAN);
-    let all = per_request(phase.cpu.user + phase.cpu.system);
-    let user = per_request(phase.cpu.user);
     writeln!(
         out,
-        "  generator CPU {all:.0} ns/request ({user:.0} in user mode), {:.0} % busy{}",
+        "  generator CPU {}, {:.0} % busy{}",
+        cpu_text(phase.cpu, phase),
         phase.busy * 100.0,
         if phase.busy > BUSY_MAX {
             ": at its limit, which may be what is measured"
@@ -288,11 +287,10 @@ fn write_costs(out: &mut String, phase: &Phase) -> std::fmt::Result {
         }
     )?;
     if let Some(server) = phase.server {
-        let all = per_request(server.cpu.user + server.cpu.system);
-        let user = per_request(server.cpu.user);
         writeln!(
             out,
-            "  server CPU {all:.0} ns/request ({user:.0} in user mode), {} KiB resident",
+            "  server CPU {}, {} KiB resident",
+            cpu_text(server.cpu, phase),
             server.resident_kib
         )?;
     }
@@ -326,6 +324,14 @@ fn write_costs(out: &mut String, phase: &Phase) -> std::fmt::Result {
         writeln!(out, "  FAULT {}: {count}", fault.name())?;
     }
     Ok(())
+}
+
+fn cpu_text(cpu: Cpu, phase: &Phase) -> String {
+    let all = cpu.user + cpu.system;
+    match per_request(all, phase).zip(per_request(cpu.user, phase)) {
+        Some((all, user)) => format!("{all:.0} ns/request ({user:.0} in user mode)"),
+        None => format!("{:.1} ms", all as f64 / 1e6),
+    }
 }
 
 fn per_request(nanoseconds: u64, phase: &Phase) -> Option<f64> {

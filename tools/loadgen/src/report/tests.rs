@@ -1,7 +1,6 @@
 use super::*;
 use crate::{
     options::{self, Command},
-    process::Cpu,
     record::{Fault, Faults},
     run::ServerUse,
 };
@@ -98,6 +97,22 @@ fn a_fault_is_shown_and_remembered() {
     assert!(report.text().contains("FAULT code 17: 1"));
     assert!(report.text().contains("closed loop, WITH FAULTS"));
     assert_eq!(report.json()["phases"][0]["faults"]["code 17"], 1);
+}
+
+#[test]
+fn a_server_that_never_answers_has_no_figures() {
+    let options = options();
+    let mut phases = [phase(Mode::Closed), phase(Mode::Open), phase(Mode::Open)];
+    phases[0].recorders[0] = Recorder::new("route");
+    phases[1].recorders[0] = Recorder::new("route");
+    // Requests that were given up are in the histogram, and are no replies.
+    phases[2].recorders[0].replies = 0;
+    let text = report(&options, &phases).text();
+    let headlines: Vec<&str> = text.lines().filter(|l| l.contains("no replies")).collect();
+    let open = "  no replies, at 1,000 requests/s, open loop";
+    assert_eq!(headlines, ["  no replies, closed loop", open, open]);
+    assert!(text.contains("generator CPU 6.0 ms, 50 % busy"), "{text}");
+    assert!(!text.contains("NaN"), "{text}");
 }
 
 #[test]
