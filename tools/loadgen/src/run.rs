@@ -12,7 +12,7 @@ use crate::{
     moments::{Moments, Waiting},
     options::{Mode, Options, Workload},
     outage::{Outage, Plan},
-    process::{Cpu, ProcessUse, Processors},
+    process::{Cpu, ProcessUse, Processors, Stolen},
     record::{Fault, Faults, Recorder},
     schedule::Schedule,
     setup::{Connections, connect},
@@ -76,8 +76,8 @@ pub struct Phase {
     pub busy: f64,
     /// The server's, if its process is known and has not ended.
     pub server: Option<ServerUse>,
-    /// The share of all processors' time that a hypervisor took meanwhile, if the system tells.
-    pub stolen: Option<f64>,
+    /// What a hypervisor took of all processors meanwhile, if the system tells.
+    pub stolen: Option<Stolen>,
 }
 
 /// Runs everything; `progress` is called a few times a second.
@@ -284,7 +284,7 @@ fn watch(
     moments: &Moments,
     receiver: &Receiver<u64>,
     progress: &mut dyn FnMut(Progress),
-) -> (Option<ServerUse>, Option<f64>) {
+) -> (Option<ServerUse>, Option<Stolen>) {
     let sample = || {
         let server = options.server_pid.and_then(ProcessUse::of);
         (server, Processors::now())

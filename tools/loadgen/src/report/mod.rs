@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     options::{Mode, Options},
     plot::{self, Line, Stroke},
-    process::Cpu,
+    process::{Cpu, Stolen},
     record::{Recorder, Summary},
     run::Phase,
 };
@@ -34,6 +34,9 @@ const BUSY_MAX: f64 = 0.95;
 /// When a hypervisor takes more, p99 of an open loop is a millisecond and more instead of a tenth of one, whoever serves:
 /// `docs/performance` has the figures.
 const STOLEN_MAX: f64 = 0.003;
+
+/// Fewer ticks than this are a greater share of a short run than `STOLEN_MAX`, and may be almost nothing.
+const STOLEN_TICKS_MIN: u64 = 3;
 
 /// Figures of one kind of request that need more than its record.
 struct Rates {
@@ -210,7 +213,10 @@ impl Report<'_> {
             })
         });
         object.insert("server".to_owned(), server.into());
-        object.insert("stolenShare".to_owned(), phase.stolen.into());
+        let stolen = phase.stolen;
+        object.insert("stolenShare".to_owned(), stolen.map(|s| s.share).into());
+        let milliseconds = stolen.map(Stolen::milliseconds);
+        object.insert("stolenMilliseconds".to_owned(), milliseconds.into());
         object.into()
     }
 
@@ -294,16 +300,18 @@ fn write_costs(out: &mut String, phase: &Phase) -> std::fmt::Result {
             server.resident_kib
         )?;
     }
-    if let Some(stolen) = phase.stolen.filter(|stolen| *stolen > 0.0) {
-        let percent = stolen * 100.0;
-        let doubt = if stolen > STOLEN_MAX {
-            ": latencies of milliseconds are most likely its doing"
+    if let Some(stolen) = phase.stolen.filter(|stolen| stolen.ticks > 0) {
+        let percent = stolen.share * 100.0;
+        let is_doubtful = stolen.ticks >= STOLEN_TICKS_MIN && stolen.share > STOLEN_MAX;
+        let doubt = if is_doubtful {
+            ": latencies of milliseconds may be its doing"
         } else {
             ""
         };
         writeln!(
             out,
-            "  a hypervisor took {percent:.2} % of the processors{doubt}"
+            "  a hypervisor took {} ms of all processors together, {percent:.2} %{doubt}",
+            stolen.milliseconds()
         )?;
     }
     let first = &phase.recorders[0];

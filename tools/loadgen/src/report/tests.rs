@@ -40,7 +40,10 @@ fn phase(mode: Mode) -> Phase {
             cpu,
             resident_kib: 5_000,
         }),
-        stolen: Some(0.0125),
+        stolen: Some(Stolen {
+            ticks: 5,
+            share: 0.0125,
+        }),
     }
 }
 
@@ -64,7 +67,7 @@ fn the_table_leads_with_throughput_and_tail() {
         "generator late by",
         "generator CPU 3000 ns/request (1000 in user mode), 50 % busy\n",
         "server CPU 3000 ns/request (1000 in user mode), 5000 KiB resident",
-        "a hypervisor took 1.25 % of the processors: ",
+        "a hypervisor took 50 ms of all processors together, 1.25 %: latencies",
         "replies of 1000 bytes on average",
         "no faults",
     ] {
@@ -83,6 +86,7 @@ fn the_json_says_the_same() {
     assert_eq!(open["requests"][0]["latenessMicroseconds"]["count"], 2_000);
     assert_eq!(open["server"]["residentKib"], 5_000);
     assert_eq!(open["stolenShare"], 0.0125);
+    assert_eq!(open["stolenMilliseconds"], 50);
     assert_eq!(open["generator"]["cpuNanosecondsPerRequest"], 3_000.0);
 }
 
@@ -97,6 +101,20 @@ fn a_fault_is_shown_and_remembered() {
     assert!(report.text().contains("FAULT code 17: 1"));
     assert!(report.text().contains("closed loop, WITH FAULTS"));
     assert_eq!(report.json()["phases"][0]["faults"]["code 17"], 1);
+}
+
+#[test]
+fn a_hypervisor_is_suspected_when_ticks_and_share_are_many() {
+    let options = options();
+    let is_suspected = |ticks, share| {
+        let mut phases = [phase(Mode::Open)];
+        phases[0].stolen = Some(Stolen { ticks, share });
+        let text = report(&options, &phases).text();
+        text.contains("latencies of milliseconds may be its doing")
+    };
+    assert!(is_suspected(3, 0.0031));
+    assert!(!is_suspected(2, 0.05), "one tick of a short run");
+    assert!(!is_suspected(3, 0.003), "a little of a long run");
 }
 
 #[test]
