@@ -2,7 +2,7 @@
 
 use std::{
     ffi::OsString,
-    net::SocketAddr,
+    net::{SocketAddr, TcpListener},
     process::{self, Child},
     sync::mpsc::{Sender, TryRecvError, channel},
     thread,
@@ -136,6 +136,19 @@ fn a_server_process_that_ends_is_a_fault_and_leaves_the_report() {
     assert_eq!(text, format!("--server-pid {pid}: no such process"));
 }
 
+#[test]
+fn where_no_server_listens_this_is_said() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let address = listener.local_addr().expect("it listens");
+    drop(listener);
+    let options = options_at(address, "--topics 10");
+    let refused = run::run(&options, &mut |_| ()).expect_err("no server listens");
+    let expected = format!(
+        "no server listens at {address}; does one run there? --target names another address"
+    );
+    assert_eq!(refused.to_string(), expected);
+}
+
 /// A process that does nothing, and ends when this is dropped.
 struct Process(Child);
 
@@ -177,7 +190,10 @@ impl Server {
 }
 
 fn options(server: &Server, line: &str) -> Options {
-    let target = server.address;
+    options_at(server.address, line)
+}
+
+fn options_at(target: SocketAddr, line: &str) -> Options {
     let line = format!("--target {target} --warm-up 0.05 --duration 0.2 {line}");
     match options::parse(line.split_whitespace().map(OsString::from)) {
         Ok(Command::Run(options)) => *options,
