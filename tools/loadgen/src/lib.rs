@@ -15,6 +15,7 @@ pub mod output;
 pub mod plot;
 pub mod population;
 pub mod process;
+pub mod progress;
 pub mod record;
 pub mod registration;
 pub mod reply;

@@ -20,8 +20,9 @@ use loadgen::{
     options::{self, Command, HELP, NullOptions, Options},
     output::{Output, Signal},
     process,
+    progress::Progress,
     report::Report,
-    run::{self, Progress},
+    run,
 };
 
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
@@ -143,26 +144,11 @@ impl Display {
         if !self.is_terminal || (self.shown.is_some() && passed < PROGRESS_INTERVAL) {
             return;
         }
-        match progress {
-            Progress::SetUp { done, brokers } => {
-                self.shown = Some((now, 0));
-                eprint!("\r\x1b[K{done} of {brokers} brokers have registered");
-            }
-            Progress::Phase {
-                mode,
-                elapsed,
-                total,
-                requests,
-            } => {
-                self.shown = Some((now, requests));
-                // Each phase counts from 0 again.
-                let more = requests.saturating_sub(requests_before) as f64;
-                let rate = more / passed.max(PROGRESS_INTERVAL).as_secs_f64();
-                let (elapsed, total) = (elapsed.as_secs_f64(), total.as_secs_f64());
-                let mode = mode.name();
-                eprint!("\r\x1b[K{mode} loop, {elapsed:.0} of {total:.0} s, {rate:.0} requests/s");
-            }
-        }
+        self.shown = Some((now, progress.requests()));
+        // Each phase counts from 0 again.
+        let more = progress.requests().saturating_sub(requests_before) as f64;
+        let rate = more / passed.max(PROGRESS_INTERVAL).as_secs_f64();
+        eprint!("\r\x1b[K{}", progress.line(rate));
     }
 
     fn clear(&self) {

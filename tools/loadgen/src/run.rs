@@ -13,6 +13,7 @@ use crate::{
     options::{Mode, Options, Workload},
     outage::{Outage, Plan},
     process::{Cpu, ProcessUse, Processors, Stolen},
+    progress::Progress,
     record::{Fault, Faults, Recorder},
     schedule::Schedule,
     setup::{Connections, connect},
@@ -26,29 +27,6 @@ const HEAD_START: Duration = Duration::from_millis(50);
 
 /// How long replies are waited for after the last request.
 const DRAIN_TIME: Duration = Duration::from_secs(2);
-
-/// How far a run is.
-#[derive(Clone, Copy, Debug)]
-pub enum Progress {
-    /// Brokers register.
-    SetUp {
-        /// So many have.
-        done: usize,
-        /// Of so many.
-        brokers: usize,
-    },
-    /// A phase runs.
-    Phase {
-        /// Which one.
-        mode: Mode,
-        /// Since its start.
-        elapsed: Duration,
-        /// All of it, warm-up included.
-        total: Duration,
-        /// Replies in the measured time.
-        requests: u64,
-    },
-}
 
 /// What the server used in the measured time.
 #[derive(Clone, Copy, Debug)]
@@ -311,6 +289,7 @@ fn watch(
         progress(Progress::Phase {
             mode,
             elapsed: Duration::from_nanos(now),
+            warm_up: Duration::from_nanos(moments.warm_end),
             total: Duration::from_nanos(moments.end),
             requests,
         });

@@ -13,8 +13,9 @@ use loadgen::{
     null::NullServer,
     options::{self, Command, Mode, Options},
     outage::RETURN,
+    progress::Progress,
     record::{Fault, Summary},
-    run::{self, Phase, Progress},
+    run::{self, Phase},
 };
 
 #[test]
