@@ -95,7 +95,7 @@ impl Report<'_> {
             writeln!(out, "\n{}", self.title(phase))?;
             writeln!(
                 out,
-                "  {:<20}{:>12}{:>10}{:>10}{:>10}{:>10}{:>10}{:>10}{:>10}",
+                "  {:<20} {:>11} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}",
                 "µs", "requests/s", "p50", "p90", "p99", "p99.9", "max", "MB/s in", "MB/s out"
             )?;
             for recorder in &phase.recorders {
@@ -250,11 +250,11 @@ impl Report<'_> {
 fn write_rows(out: &mut String, recorder: &Recorder, phase: &Phase) -> std::fmt::Result {
     let rates = Rates::of(recorder, phase);
     if let Some(latency) = Summary::of(&recorder.latency) {
-        write!(out, "  {:<20}{:>12.0}", recorder.name, rates.requests)?;
+        write!(out, "  {:<20} {:>11.0}", recorder.name, rates.requests)?;
         write_summary(out, latency)?;
         writeln!(
             out,
-            "{:>10.1}{:>10.1}",
+            " {:>9.1} {:>9.1}",
             rates.received / 1e6,
             rates.sent / 1e6
         )?;
@@ -275,7 +275,7 @@ fn write_summary(out: &mut String, summary: Summary) -> std::fmt::Result {
         summary.p999,
         summary.max,
     ] {
-        write!(out, "{value:>10.1}")?;
+        write!(out, " {value:>9.1}")?;
     }
     Ok(())
 }

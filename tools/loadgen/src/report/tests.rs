@@ -104,6 +104,25 @@ fn a_fault_is_shown_and_remembered() {
 }
 
 #[test]
+fn wide_values_do_not_run_together() {
+    let (options, mut phases) = (options(), [phase(Mode::Open)]);
+    let recorder = &mut phases[0].recorders[0];
+    *recorder = Recorder::new("route");
+    recorder.record_latency(120_000_000_000, 10);
+    recorder.record_lateness(120_000_000_000);
+    recorder.replies = 1_000_000_000_000;
+    let text = report(&options, &phases).text();
+    let fields = |start| {
+        let row = text
+            .lines()
+            .find(|line| line.trim_start().starts_with(start));
+        row.unwrap().split_whitespace().count()
+    };
+    assert_eq!(fields("route"), 9, "{text}");
+    assert_eq!(fields("generator late by"), 3 + 5, "{text}");
+}
+
+#[test]
 fn a_hypervisor_is_suspected_when_ticks_and_share_are_many() {
     let options = options();
     let is_suspected = |ticks, share| {
