@@ -110,6 +110,39 @@ fn a_server_that_dies_is_a_fault_and_no_light_load() {
 }
 
 #[test]
+fn a_stall_shows_in_the_latencies_and_not_in_the_lateness() {
+    // A machine that stops the generator itself for long shows nothing: then it is measured again.
+    let shown = (0..3).any(|_| {
+        let (latency, lateness) = stalled_for(Duration::from_millis(300));
+        // Of 2000 requests 300 were due in the stall, of which the 20 that waited longest waited 280 ms and more.
+        latency.p99 > 240_000.0 && latency.max > 298_000.0 && lateness.max < 150_000.0
+    });
+    assert!(shown, "latency of no run showed the stall alone");
+}
+
+/// Latency and lateness of an open loop whose server does nothing for so long, once.
+fn stalled_for(stall: Duration) -> (Summary, Summary) {
+    let server = Server::start(1);
+    // With four out on each connection most of what is due in the stall is held back by the generator.
+    let line = "--workload route-hot --topics 10 --mode open --rate 1000 --depth 4 --duration 2";
+    let mut is_stalled = false;
+    let phases = run::run(&options(&server, line), &mut |progress| {
+        if progress.requests() > 0 && !is_stalled {
+            is_stalled = true;
+            server.stall(stall);
+        }
+    });
+    let phases = phases.expect("the null server answers");
+    assert!(phases[0].faults.is_empty(), "{:?}", phases[0].faults);
+    let route = &phases[0].recorders[0];
+    // All that was due was sent, and counts once.
+    assert_eq!(route.latency.len(), 2_000);
+    assert_eq!(route.lateness.len(), 2_000);
+    let of = |histogram| Summary::of(histogram).expect("it has values");
+    (of(&route.latency), of(&route.lateness))
+}
+
+#[test]
 fn a_server_process_that_ends_is_a_fault_and_leaves_the_report() {
     let server = Server::start(1);
     let mut process = Process::start();
@@ -171,7 +204,7 @@ impl Drop for Process {
 /// A null server on a port of its own, which ends when this is dropped.
 struct Server {
     address: SocketAddr,
-    _stop: Sender<()>,
+    stalls: Sender<Duration>,
 }
 
 impl Server {
@@ -179,14 +212,24 @@ impl Server {
         let server = NullServer::bind(([127, 0, 0, 1], 0).into(), 1_024, write_together);
         let mut server = server.expect("a port is free");
         let address = server.local_address().expect("it listens");
-        let (_stop, stopped) = channel();
+        let (stalls, next_stall) = channel();
         thread::spawn(move || {
-            while stopped.try_recv() == Err(TryRecvError::Empty) {
+            loop {
+                match next_stall.try_recv() {
+                    Ok(stall) => thread::sleep(stall),
+                    Err(TryRecvError::Disconnected) => return,
+                    Err(TryRecvError::Empty) => {}
+                }
                 let served = server.run(Instant::now() + Duration::from_millis(10));
                 served.expect("the null server has a poll");
             }
         });
-        Self { address, _stop }
+        Self { address, stalls }
+    }
+
+    /// Makes it do nothing for so long.
+    fn stall(&self, stall: Duration) {
+        self.stalls.send(stall).expect("it runs");
     }
 }
 
