@@ -14,6 +14,8 @@ pub enum Fault {
     Code(u32),
     /// A route reply without a route.
     EmptyBody,
+    /// A reply whose flag does not say that it is a response.
+    NoResponse,
     /// An opaque that no outstanding request has.
     UnknownOpaque,
     /// Bytes that are no frame; the connection is given up.
@@ -38,6 +40,7 @@ impl Fault {
         match self {
             Self::Code(code) => format!("code {code}"),
             Self::EmptyBody => "empty body".to_owned(),
+            Self::NoResponse => "no response flag".to_owned(),
             Self::UnknownOpaque => "unknown opaque".to_owned(),
             Self::BadFrame => "bad frame".to_owned(),
             Self::Closed => "connection closed".to_owned(),

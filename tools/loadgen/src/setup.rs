@@ -13,7 +13,7 @@ use crate::{
     frame::OPAQUE_BASE,
     options::Options,
     registration::SLICE_LEN,
-    reply::{frame_len, inspect},
+    reply::{Hints, frame_len, inspect},
     source::Broker,
 };
 
@@ -99,13 +99,16 @@ fn register(
     broker.append_registration(&options.population, options.codec, OPAQUE_BASE, &mut frame);
     stream.write_all(&frame)?;
 
-    let no_reply = |_| io::Error::other("the server sent something else than a reply");
+    let no_reply = || io::Error::other("the server sent something else than a reply");
     let mut reply = vec![0; 4];
     stream.read_exact(&mut reply)?;
-    let len = frame_len(&reply).map_err(no_reply)?;
+    let len = frame_len(&reply).map_err(|_| no_reply())?;
     reply.resize(len.expect("the prefix is there"), 0);
     stream.read_exact(&mut reply[4..])?;
-    let reply = inspect(&reply, &mut 0).map_err(no_reply)?;
+    let reply = inspect(&reply, &mut Hints::default()).map_err(|_| no_reply())?;
+    if !reply.is_response {
+        return Err(no_reply());
+    }
     if reply.code != 0 {
         let text = format!("the server answered with code {}", reply.code);
         return Err(io::Error::other(text));

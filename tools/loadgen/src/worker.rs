@@ -17,7 +17,7 @@ use crate::{
     outage::{Outage, Plan, RETURN, Step},
     process::{Cpu, Meter, thread_cpu},
     record::{Fault, Faults, Recorder},
-    reply::{BadFrame, frame_len, inspect},
+    reply::{BadFrame, Reply, frame_len, inspect},
     stream::{Pace, Stream},
     window::Sent,
 };
@@ -364,7 +364,7 @@ impl<'a> Worker<'a> {
         {
             let (frame, behind) = rest.split_at(len);
             rest = behind;
-            let reply = inspect(frame, &mut connection.opaque_hint)?;
+            let reply = inspect(frame, &mut connection.hints)?;
             let Some(sent) = connection.answered(reply.opaque) else {
                 self.faults.add(Fault::UnknownOpaque);
                 continue;
@@ -379,15 +379,9 @@ impl<'a> Worker<'a> {
                 recorder.replies += 1;
                 recorder.bytes_received += len as u64;
             }
-            if reply.code != 0 {
-                self.faults.add(Fault::Code(reply.code));
-            } else if reply.body_len == 0
-                && self
-                    .streams
-                    .get(sent.stream)
-                    .is_some_and(Stream::wants_body)
-            {
-                self.faults.add(Fault::EmptyBody);
+            let stream = self.streams.get(sent.stream);
+            if let Some(fault) = wrong(reply, stream.is_some_and(Stream::wants_body)) {
+                self.faults.add(fault);
             }
             match &mut alike {
                 Some((group, count)) if *group == sent => *count += 1,
@@ -484,8 +478,45 @@ impl<'a> Worker<'a> {
     }
 }
 
+/// What is wrong with a reply whose request is known.
+fn wrong(reply: Reply, wants_body: bool) -> Option<Fault> {
+    if !reply.is_response {
+        Some(Fault::NoResponse)
+    } else if reply.code != 0 {
+        Some(Fault::Code(reply.code))
+    } else if wants_body && reply.body_len == 0 {
+        Some(Fault::EmptyBody)
+    } else {
+        None
+    }
+}
+
 fn record(recorders: &mut [Recorder], moments: &Moments, sent: Sent, now: u64, count: u64) {
     if sent.start >= moments.warm_end {
         recorders[sent.stream].record_latency(now - sent.start, count);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reply_is_right_if_it_is_a_response_with_code_0_and_a_body_where_one_is_wanted() {
+        let right = Reply {
+            code: 0,
+            opaque: 5,
+            is_response: true,
+            body_len: 0,
+        };
+        let request = Reply {
+            is_response: false,
+            ..right
+        };
+        let refusal = Reply { code: 17, ..right };
+        assert_eq!(wrong(right, false), None);
+        assert_eq!(wrong(right, true), Some(Fault::EmptyBody));
+        assert_eq!(wrong(request, false), Some(Fault::NoResponse));
+        assert_eq!(wrong(refusal, true), Some(Fault::Code(17)));
     }
 }

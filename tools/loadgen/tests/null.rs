@@ -123,8 +123,8 @@ fn a_stall_shows_in_the_latencies_and_not_in_the_lateness() {
 /// Latency and lateness of an open loop whose server does nothing for so long, once.
 fn stalled_for(stall: Duration) -> (Summary, Summary) {
     let server = Server::start(1);
-    // With four out on each connection most of what is due in the stall is held back by the generator.
-    let line = "--workload route-hot --topics 10 --mode open --rate 1000 --depth 4 --duration 2";
+    // With one out on each connection most of what is due in the stall is held back by the generator.
+    let line = "--workload route-hot --topics 10 --mode open --rate 1000 --depth 1 --duration 2";
     let mut is_stalled = false;
     let phases = run::run(&options(&server, line), &mut |progress| {
         if progress.requests() > 0 && !is_stalled {
