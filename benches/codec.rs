@@ -8,6 +8,10 @@ use std::{collections::BTreeMap, fmt::Write, hint::black_box, io::Write as _, ti
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use filled::{Desk, Filled, population, registration, topic_name};
 use flate2::{Compression, write::ZlibEncoder};
+use loadgen::{
+    frame::Codec,
+    registration::{BodyForm, Extent, Registration},
+};
 use waypost::{
     processor::Outcome,
     protocol::{
@@ -18,7 +22,7 @@ use waypost::{
         header_scan::HeaderModel,
         register_body::decode_register_body,
     },
-    registry::KvTable,
+    registry::{Command, KvTable},
     time::Timestamp,
 };
 
@@ -223,6 +227,51 @@ fn register_bodies(criterion: &mut Criterion) {
     group.finish();
 }
 
+/// What a registration of 10,000 topics costs of which none changes: reading it, from the frame to the command for the writer, its
+/// checksum included; and the same with the writer's turn. `tools/compare` shows how one relates to the other, and sends such frames.
+fn unchanged_registration(criterion: &mut Criterion) {
+    let topics: Vec<usize> = (0..10_000).collect();
+    let mut group = criterion.benchmark_group("unchanged_registration");
+    group
+        .sample_size(40)
+        .measurement_time(Duration::from_secs(3));
+    for (name, form) in [
+        ("plain", BodyForm::Json),
+        ("compressed", BodyForm::Compressed),
+    ] {
+        let registration = Registration {
+            broker: 0,
+            revision: 1,
+            extent: Extent::All,
+            topics: &topics,
+            form,
+        };
+        let mut frame = Vec::new();
+        registration.append(Codec::Json, 7, &mut frame);
+        let mut filled = Filled::empty(KvTable::default());
+        let mut snapshots = filled.subscribe();
+        let mut read = || {
+            let request = RemotingCommand::decode(black_box(&frame[4..])).expect("legal");
+            let snapshot = snapshots.load();
+            let (mut desk, mut out) = (Desk::default(), Vec::new());
+            let outcome = filled::process(&request, snapshot, NOW, &mut desk, &mut out);
+            let Outcome::Submit(Command::Register(_, broker)) = outcome else {
+                unreachable!("{outcome:?}")
+            };
+            broker
+        };
+        // What was read is dropped within the measurement, as the writer does.
+        group.bench_function(format!("{name}_read"), |bencher| bencher.iter(&mut read));
+        filled.register(read(), NOW);
+        group.bench_function(format!("{name}_read_and_applied"), |bencher| {
+            bencher.iter(|| filled.register(read(), NOW));
+        });
+    }
+    group.finish();
+}
+
+const NOW: Timestamp = Timestamp::from_millis(1);
+
 /// Pairs of a topic and a broker behind the answers: 25 000 topics, 52 brokers.
 const ENTRIES: usize = 100_000;
 
@@ -377,5 +426,13 @@ fn texts(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, headers, responses, register_bodies, answers, texts);
+criterion_group!(
+    benches,
+    headers,
+    responses,
+    register_bodies,
+    unchanged_registration,
+    answers,
+    texts
+);
 criterion_main!(benches);

@@ -743,6 +743,30 @@ fn a_route_at_hand_follows_every_change_of_its_topic_and_its_brokers() {
 }
 
 #[test]
+fn a_heartbeat_over_a_connection_that_its_broker_lives_by_is_no_business_of_the_writer() {
+    let mut world = World::new();
+    for number in 0..16 {
+        let (name, addr) = (format!("b{number}"), format!("x:{number}"));
+        world.send(
+            number,
+            &reg("c", &name, 0, &addr, &topics(&["T", "U"]), (0, 1, 1)),
+        );
+    }
+    // The first over a connection binds the broker to it.
+    for is_first in [true, false, false] {
+        for number in 0..16 {
+            let beat = heartbeat("c", &format!("b{number}"), &format!("x:{number}"));
+            let version = ask(322).ext("clusterName", "c");
+            let version = version.ext("brokerName", format!("b{number}"));
+            let version = version.ext("brokerAddr", format!("x:{number}"));
+            let asks = [beat, version.body(r#"{"counter":1,"timestamp":1}"#)];
+            let commands = asks.map(|ask| world.process(100 + number, &ask).is_some());
+            assert_eq!(commands, [is_first, false], "broker {number}");
+        }
+    }
+}
+
+#[test]
 fn namespaces_without_values_count_against_the_size_of_the_kv_table_too() {
     let mut world = World::new();
     let codes: Vec<i64> = (0..5)

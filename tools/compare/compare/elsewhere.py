@@ -1,18 +1,15 @@
-"""The rows that are measured elsewhere: a bench and a test. What the bench has left behind is read; neither is run here."""
+"""What is measured elsewhere: by benches, of which is read what they have left behind, and by tests, which are run."""
 
 import datetime
 import json
 import os
+import subprocess
 
-BENCH = "`cargo bench --bench publish`"
-TEST = "`cargo test --test it allocations`"
-
-_SMALL, _LARGE = "1000_entries", "1000000_entries"
-_BOUND = 1.5
+_TEST_LIMIT = 1200  # seconds: the first one compiles
 
 
-class Elsewhere:
-    """A row of the summary."""
+class Row:
+    """A row of the summary that no case here measures."""
 
     def __init__(self, number, title, wanted, measured, reached=None):
         self.number = number
@@ -22,27 +19,69 @@ class Elsewhere:
         self.reached = reached
 
 
-def rows(target):
-    """The rows, with what is found in the folder that cargo builds in."""
-    return [_publication(os.path.join(target, "criterion", "publish", "one_topic")),
-            Elsewhere(15, "allocations of a route query", "allocations ≤ 0", f"{TEST} fails if there is one")]
+class Bench:
+    """A median of criterion's."""
+
+    def __init__(self, target, command, path):
+        self.command = f"`cargo bench --bench {command}`"
+        self._file = os.path.join(target, "criterion", path, "new", "estimates.json")
+
+    def median_ns(self):
+        """What was estimated the last time."""
+        with open(self._file) as estimates:
+            return json.load(estimates)["median"]["point_estimate"]
+
+    def made(self):
+        """When that was."""
+        return datetime.datetime.fromtimestamp(os.path.getmtime(self._file)).strftime("%Y-%m-%d %H:%M")
 
 
-def _publication(folder):
-    row = Elsewhere(8, "publish one changed topic, 1,000 → 1,000,000 topic-broker entries", f"time ≤ {_BOUND:g} x",
-                    f"no estimates of criterion in target/criterion: {BENCH} makes them")
+def rows(root, target):
+    """All rows."""
+    return [*(_compared(target, *ratio) for ratio in _RATIOS), *(_tested(root, *test) for test in _TESTS)]
+
+
+_UNCHANGED = (7, "registration of 10,000 topics of which none changes")
+
+# Number, title, what is wanted, its bound, the bench, two of its medians, of which the first is divided by the second.
+_RATIOS = (
+    *((*_UNCHANGED, f"read and applied / read, {form}", 1.2, "codec -- unchanged_registration",
+       *(f"unchanged_registration/{form}_{what}" for what in ("read_and_applied", "read"))) for form in ("plain", "compressed")),
+    (8, "publish one changed topic, 1,000 → 1,000,000 topic-broker entries", "time", 1.5, "publish",
+     "publish/one_topic/1000000_entries", "publish/one_topic/1000_entries"),
+)
+
+
+def _compared(target, number, title, metric, bound, command, over, under):
+    wanted = f"{metric} ≤ {bound:g}"
+    over, under = (Bench(target, command, path) for path in (over, under))
     try:
-        (small, made), (large, made_last) = (_median(os.path.join(folder, size)) for size in (_SMALL, _LARGE))
+        medians = over.median_ns(), under.median_ns()
     except (OSError, ValueError, KeyError):
-        return row
-    day = datetime.datetime.fromtimestamp(min(made, made_last)).strftime("%Y-%m-%d %H:%M")
-    row.measured = f"{large / small:.3g} (criterion's medians {large / 1000:.3g} / {small / 1000:.3g} µs of {day}, by {BENCH})"
-    row.reached = large / small <= _BOUND
-    return row
+        return Row(number, title, wanted, f"no estimates of criterion in target/criterion: {over.command} makes them")
+    ratio = medians[0] / medians[1]
+    words = " / ".join(f"{median / 1000:.3g}" for median in medians)
+    return Row(number, title, wanted, f"{ratio:.3g} (criterion's medians {words} µs of {under.made()}, by {over.command})",
+               ratio <= bound)
 
 
-def _median(folder):
-    """What criterion estimated the last time, in ns, and when."""
-    path = os.path.join(folder, "new", "estimates.json")
-    with open(path) as estimates:
-        return json.load(estimates)["median"]["point_estimate"], os.path.getmtime(path)
+# Number, title, what is wanted, the test that fails otherwise.
+_TESTS = (
+    (*_UNCHANGED, "publications 0",
+     "faults::c17_unchanged_registrations_and_heartbeats_publish_nothing"),
+    (9, "heartbeats of 16 brokers, depth 16", "commands to the writer for a heartbeat 0",
+     "rules::a_heartbeat_over_a_connection_that_its_broker_lives_by_is_no_business_of_the_writer"),
+    (15, "allocations of a route query", "allocations 0", "allocations::"),
+)
+
+
+def _tested(root, number, title, wanted, test):
+    words = f"`cargo test --test it {test}`"
+    try:
+        run = subprocess.run(["cargo", "test", "--quiet", "--locked", "--test", "it", test], cwd=root, timeout=_TEST_LIMIT,
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Row(number, title, wanted, f"{words} was not run: {error}")
+    if " 0 passed" in run.stdout:  # there is no such test, or it does not compile
+        return Row(number, title, wanted, f"{words} ran no test")
+    return Row(number, title, wanted, f"{words} {'passed' if run.returncode == 0 else 'FAILED'}", run.returncode == 0)

@@ -31,7 +31,7 @@ class Report:
         self.commit = servers.commit(ROOT)
         self.unavailable = {}  # why servers were not there
         self.outcomes = []
-        self.elsewhere = elsewhere.rows(TARGET)
+        self.elsewhere = elsewhere.rows(ROOT, TARGET)
 
     @staticmethod
     def note(text):
