@@ -24,7 +24,7 @@ pub enum Fault {
     Closed,
     /// A request without a reply when its connection closed or the run ended.
     Unanswered,
-    /// A request that fell due in an open loop and for which there was no room until the run ended.
+    /// A request that fell due in an open loop, on a connection that had no room until the run ended or that was lost.
     NeverSent,
     /// A broker that was to come back and had not when the run ended.
     NotReturned,
