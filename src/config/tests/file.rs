@@ -369,6 +369,10 @@ fn the_port_that_was_found_is_shown_if_any_was_asked_for() {
     let (mut config, _) = loaded("listenPort=0");
     config.record_bound_port(40000);
     assert!(has_line(&config.to_wire_text(), "listenPort=40000"));
+    assert!(has_line(&config.to_file_text(), "listenPort=0"));
+    let changed = config.update(b"listenPort=20000").unwrap().config;
+    assert!(has_line(&changed.to_wire_text(), "listenPort=20000"));
+    assert!(has_line(&changed.to_file_text(), "listenPort=20000"));
     let mut config = defaults();
     config.record_bound_port(40000);
     assert_eq!(config.listen_port(), 9876);
