@@ -152,6 +152,13 @@ fn lines_that_cannot_be_used_are_reported_and_hide_no_other() {
 }
 
 #[test]
+fn a_file_that_the_server_has_written_itself_is_nothing_to_complain_of() {
+    let written = loaded("").0.update(b"orderMessageEnable=true").unwrap();
+    let (_, findings) = loaded(&written.config.to_file_text());
+    assert_eq!(findings, [""; 0]);
+}
+
+#[test]
 fn keys_without_meaning_are_accepted_with_what_replaces_them() {
     let (config, findings) = loaded(
         "clientWorkerThreads=9\nserverWorkerThreads=12\nrocketmq.serialize.type=ROCKETMQ\ntls.server.mode=enforcing\n\
