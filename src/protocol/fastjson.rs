@@ -43,12 +43,32 @@ pub fn write_string(out: &mut Vec<u8>, text: &str, dialect: Dialect) {
 /// How many bytes [`write_string`] appends.
 #[must_use]
 pub fn string_len(text: &str, dialect: Dialect) -> usize {
-    let mut written = Vec::new();
-    write_string(&mut written, text, dialect);
-    written.len()
+    let mut escaped = Counted(0);
+    write_escaped(&mut escaped, text, dialect);
+    escaped.0 + "\"\"".len()
 }
 
-fn write_escaped(out: &mut Vec<u8>, mut rest: &str, dialect: Dialect) {
+/// Where a text goes.
+trait Sink {
+    fn put(&mut self, bytes: &[u8]);
+}
+
+impl Sink for Vec<u8> {
+    fn put(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
+    }
+}
+
+/// Nowhere: only its length is asked for.
+struct Counted(usize);
+
+impl Sink for Counted {
+    fn put(&mut self, bytes: &[u8]) {
+        self.0 += bytes.len();
+    }
+}
+
+fn write_escaped(out: &mut impl Sink, mut rest: &str, dialect: Dialect) {
     let mask = match dialect {
         Dialect::Plain => 0b01,
         Dialect::Strict => 0b10,
@@ -58,17 +78,17 @@ fn write_escaped(out: &mut Vec<u8>, mut rest: &str, dialect: Dialect) {
         .position(|byte| SPECIAL[usize::from(byte)] & mask != 0)
     {
         let (clean, special) = rest.split_at(clean_len);
-        out.extend_from_slice(clean.as_bytes());
+        out.put(clean.as_bytes());
         let mut characters = special.chars();
         if let Some(character) = characters.next() {
             write_character(out, character, dialect);
         }
         rest = characters.as_str();
     }
-    out.extend_from_slice(rest.as_bytes());
+    out.put(rest.as_bytes());
 }
 
-fn write_character(out: &mut Vec<u8>, character: char, dialect: Dialect) {
+fn write_character(out: &mut impl Sink, character: char, dialect: Dialect) {
     let short = match character {
         '"' => b'"',
         '\\' => b'\\',
@@ -84,20 +104,20 @@ fn write_character(out: &mut Vec<u8>, character: char, dialect: Dialect) {
         '\u{80}'.. if dialect == Dialect::Strict => return write_utf16_escapes(out, character),
         _ => {
             let mut utf8 = [0; 4];
-            return out.extend_from_slice(character.encode_utf8(&mut utf8).as_bytes());
+            return out.put(character.encode_utf8(&mut utf8).as_bytes());
         }
     };
-    out.extend_from_slice(&[b'\\', short]);
+    out.put(&[b'\\', short]);
 }
 
-fn write_utf16_escapes(out: &mut Vec<u8>, character: char) {
+fn write_utf16_escapes(out: &mut impl Sink, character: char) {
     let mut units = [0; 2];
     for unit in character.encode_utf16(&mut units) {
         let [high, low] = unit.to_be_bytes();
         let digit = |nibble: u8| HEX_DIGITS[usize::from(nibble & 0xf)];
         let digits = [digit(high >> 4), digit(high), digit(low >> 4), digit(low)];
-        out.extend_from_slice(b"\\u");
-        out.extend_from_slice(&digits);
+        out.put(b"\\u");
+        out.put(&digits);
     }
 }
 
