@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::{Context, Outcome, answer, answer_body, reply_to, system_error, text};
+use super::{
+    Context, Outcome, answer, answer_body, listed_namespace, reply_to, system_error, text,
+};
 use crate::{
     protocol::{
         code::ResponseCode,
@@ -250,11 +252,11 @@ pub(super) fn list_kv(
     context: &Context<'_>,
     out: &mut Vec<u8>,
 ) -> Outcome {
-    let name = request.ext.get("namespace");
-    match name.and_then(|name| context.snapshot.kv().namespace(name)) {
+    match listed_namespace(request, context.snapshot) {
         Some(namespace) => answer_body(request, out, |out| namespace.write_list(out)),
         None => {
-            let remark = format!("No config item, Namespace: {}", name.unwrap_or("null"));
+            let name = request.ext.get("namespace").unwrap_or("null");
+            let remark = format!("No config item, Namespace: {name}");
             answer(
                 request,
                 out,

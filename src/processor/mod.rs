@@ -21,7 +21,7 @@ use crate::{
         encode, register_body,
     },
     registry::{
-        Command, RouteSnapshot,
+        Command, KvNamespace, RouteSnapshot,
         command::ReplyTo,
         query::{Route, Routes},
     },
@@ -159,9 +159,7 @@ pub fn is_heavy(request: &RemotingCommand<'_>, snapshot: &RouteSnapshot) -> bool
     } else if code == RequestCode::GetTopicsByCluster {
         topics > limits::HELPED_ENTRIES
     } else if code == RequestCode::GetKvListByNamespace {
-        let namespace = request.ext.get("namespace");
-        let namespace = namespace.and_then(|name| snapshot.kv().namespace(name));
-        namespace.is_some_and(|namespace| {
+        listed_namespace(request, snapshot).is_some_and(|namespace| {
             namespace.len() > limits::HELPED_ENTRIES
                 || namespace.list_len() > limits::HELPED_BODY_LEN
         })
@@ -195,6 +193,14 @@ pub fn is_list_of_all(code: RequestCode) -> bool {
         RequestCode::GetHasUnitSubUnunitTopicList,
     ];
     LISTS.contains(&code)
+}
+
+/// The KV namespace that a request asks for the list of.
+pub(crate) fn listed_namespace<'s>(
+    request: &RemotingCommand<'_>,
+    snapshot: &'s RouteSnapshot,
+) -> Option<&'s KvNamespace> {
+    snapshot.kv().namespace(request.ext.get("namespace")?)
 }
 
 /// Whether a connection that sends this may from then on carry a broker, so that the writer must learn of its end.

@@ -149,6 +149,11 @@ impl KvNamespace {
         self.entries.iter().map(|(key, value)| (&**key, &**value))
     }
 
+    /// Whether it is the same version of the same namespace, or both are empty.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.entries.ptr_eq(&other.entries)
+    }
+
     /// How many keys it has.
     pub(crate) fn len(&self) -> usize {
         self.entries.size()

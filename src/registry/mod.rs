@@ -37,6 +37,7 @@ use std::{
 pub use command::Command;
 use command::ReplyTo;
 pub use effect::{Effect, FileContent};
+pub(crate) use kv_table::KvNamespace;
 pub use kv_table::KvTable;
 pub use snapshot::RouteSnapshot;
 

@@ -18,7 +18,7 @@ use crate::{
         command::RemotingCommand,
         encode, frame,
     },
-    registry::{Command, RouteSnapshot},
+    registry::{Command, KvNamespace, RouteSnapshot},
     sync::Subscriber,
     time::Timestamp,
 };
@@ -66,6 +66,8 @@ pub struct Helper {
 struct Lists {
     version: u64,
     bodies: Vec<(RequestCode, Bytes)>,
+    /// The KV list that was asked for last: most versions leave it as it is.
+    kv: Option<(KvNamespace, Bytes)>,
 }
 
 impl Helper {
@@ -90,7 +92,7 @@ impl Helper {
         let code = RequestCode::from_i32(request.code).filter(|_| !request.is_oneway());
         if !job.go_away
             && let Some(code) = code
-            && let Some(body) = self.lists.get(code, snapshot)
+            && let Some(body) = self.lists.get(code, &request, snapshot)
         {
             return Done::Answer(with_body(&request, body));
         }
@@ -109,7 +111,7 @@ impl Helper {
             Outcome::Answered | Outcome::Silent => {
                 let answer = Bytes::from(out);
                 if let Some(code) = code {
-                    self.lists.keep(code, snapshot, &answer);
+                    self.lists.keep(code, &request, snapshot, &answer);
                 }
                 Done::Answer(Answer::from_iter([answer]))
             }
@@ -122,14 +124,40 @@ impl Helper {
 }
 
 impl Lists {
-    fn get(&self, code: RequestCode, snapshot: &RouteSnapshot) -> Option<Bytes> {
+    fn get(
+        &self,
+        code: RequestCode,
+        request: &RemotingCommand<'_>,
+        snapshot: &RouteSnapshot,
+    ) -> Option<Bytes> {
+        if code == RequestCode::GetKvListByNamespace {
+            let wanted = processor::listed_namespace(request, snapshot)?;
+            let (namespace, body) = self.kv.as_ref()?;
+            return namespace.is_same(wanted).then(|| body.clone());
+        }
         let known = self.bodies.iter().find(|(of, _)| *of == code);
         known
             .filter(|_| self.version == snapshot.version())
             .map(|(_, body)| body.clone())
     }
 
-    fn keep(&mut self, code: RequestCode, snapshot: &RouteSnapshot, answer: &Bytes) {
+    fn keep(
+        &mut self,
+        code: RequestCode,
+        request: &RemotingCommand<'_>,
+        snapshot: &RouteSnapshot,
+        answer: &Bytes,
+    ) {
+        let body = frame::body_at(answer).map(|start| answer.slice(start..));
+        // An error has none.
+        let Some(body) = body.filter(|body| !body.is_empty()) else {
+            return;
+        };
+        if code == RequestCode::GetKvListByNamespace {
+            let namespace = processor::listed_namespace(request, snapshot);
+            self.kv = namespace.map(|namespace| (namespace.clone(), body));
+            return;
+        }
         if !processor::is_list_of_all(code) {
             return;
         }
@@ -137,11 +165,9 @@ impl Lists {
             self.bodies.clear();
             self.version = snapshot.version();
         }
-        let body = frame::body_at(answer).map(|start| answer.slice(start..));
         // While the server says goodbye nobody is answered from here, but some are still answered.
         let is_known = self.bodies.iter().any(|(of, _)| *of == code);
-        // An error has none.
-        if let Some(body) = body.filter(|body| !body.is_empty() && !is_known) {
+        if !is_known {
             self.bodies.push((code, body));
         }
     }

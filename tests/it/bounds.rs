@@ -35,6 +35,7 @@ use waypost::{
     time::Timestamp,
     worker::{
         Next,
+        helper::{Done, Helper, Job},
         message::{Order, Reply},
     },
 };
@@ -589,6 +590,46 @@ fn the_order_topics_that_registrations_are_answered_with_are_written_once() {
     assert_eq!(world.code(&order), 0);
     let list = world.send(1, &ask(219).ext("namespace", "ORDER_TOPIC_CONFIG"));
     assert_eq!(world.send(1, &broker).body, list.body);
+}
+
+#[test]
+fn a_long_kv_list_is_written_once_as_long_as_it_is_the_same() {
+    let mut world = with_kv_keys(1_000);
+    let (mut publisher, snapshots) = publication(Arc::clone(&world.snapshot));
+    let mut helper = Helper::new(snapshots.subscribe());
+    let mut cost_of_list = |world: &World, namespace: &str| {
+        let list = ask(219).ext("namespace", namespace);
+        let job = Job {
+            connection: conn(1),
+            peer: ([127, 0, 0, 1], 1).into(),
+            go_away: false,
+            frame: list.frame().into(),
+        };
+        let mut answer = Vec::new();
+        let cost = measure(|| {
+            let Done::Answer(pieces) = helper.execute(&job, world.now) else {
+                panic!("a list is an answer")
+            };
+            answer.extend(pieces);
+        });
+        let count = answer.concat().iter().filter(|byte| **byte == b':').count();
+        (cost.bytes_total > 16 * 1024, count)
+    };
+    let (is_written, count) = cost_of_list(&world, "n");
+    assert!(is_written);
+    assert_eq!(cost_of_list(&world, "n"), (false, count));
+
+    // A new version of the tables that leaves the list as it is, and one that does not.
+    world.send(1, &with_topics("b", "T", 2, 1));
+    publisher.publish(Arc::clone(&world.snapshot));
+    assert_eq!(cost_of_list(&world, "n"), (false, count));
+    assert_eq!(world.code(&put("value")), 0);
+    publisher.publish(Arc::clone(&world.snapshot));
+    assert_eq!(cost_of_list(&world, "n"), (true, count + 1));
+    assert_eq!(cost_of_list(&world, "n"), (false, count + 1));
+
+    // Another of the same length.
+    assert_eq!(cost_of_list(&world, "ORDER_TOPIC_CONFIG"), (true, count));
 }
 
 #[test]
