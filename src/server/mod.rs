@@ -7,6 +7,7 @@
 
 mod acceptor;
 pub mod clock;
+pub mod config_file;
 mod file;
 mod helper;
 pub mod kv_store;
@@ -17,6 +18,7 @@ mod persister;
 pub mod signal;
 mod start;
 mod stats;
+mod temporary;
 mod worker;
 pub mod writer;
 
