@@ -141,7 +141,7 @@ fn recover<T: Default, E: fmt::Display>(
         Ok(Content::Missing) => {
             problems.push(format!("there is no {}: {nothing}", backup.display()));
             if is_kept {
-                written = fs::remove_file(path);
+                written = remove(path);
             }
             T::default()
         }
@@ -151,7 +151,7 @@ fn recover<T: Default, E: fmt::Display>(
                 backup.display()
             ));
             if is_kept {
-                written = fs::remove_file(path);
+                written = remove(path);
             }
             T::default()
         }
@@ -167,6 +167,15 @@ fn recover<T: Default, E: fmt::Display>(
         problems.push(format!("cannot write {}: {error}", path.display()));
     }
     Loaded { table, problems }
+}
+
+/// Removes what is kept elsewhere.
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        // A mount of its own, such as an empty file that was made for a container, stays until there is something to put into it.
+        Err(error) if error.kind() != ErrorKind::ResourceBusy => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
 }
 
 fn read<T, E: fmt::Display>(

@@ -434,22 +434,39 @@ const MOUNT: &str = "mount -t tmpfs -o size=32k tmpfs $0/small && cp $0/kv.json 
     mount --bind $0/small/kv.json $0/kv.json && mount --bind $0/small/namesrv.properties $0/namesrv.properties &&
     exec $1 -c $0/namesrv.properties";
 
-#[test]
-fn files_that_are_mounts_of_their_own_are_written_in_place_with_a_backup() {
+/// A server whose files are mounts, unless no mount is permitted here.
+fn start_mounted(home: &Home, kv: &str) -> Option<Process> {
     let Some(mut command) = unshare() else {
         println!("not run: no mount namespace is permitted here (unshare --mount)");
-        return;
+        return None;
     };
-    let home = Home::new();
-    let first = r#"{"configTable":{"n":{"first":"1"}}}"#;
-    fs::write(home.kv_file(), first).unwrap();
+    fs::write(home.kv_file(), kv).unwrap();
     fs::create_dir(home.folder.path().join("small")).unwrap();
     home.equip(&mut command);
-    command
-        .args(["sh", "-c", MOUNT])
-        .arg(home.folder.path())
-        .arg(BINARY);
-    let process = Process::of(command);
+    command.args(["sh", "-c", MOUNT]);
+    command.arg(home.folder.path()).arg(BINARY);
+    Some(Process::of(command))
+}
+
+#[test]
+fn an_empty_file_that_was_made_to_be_mounted_is_written() {
+    let home = Home::new();
+    let Some(process) = start_mounted(&home, "") else {
+        return;
+    };
+    assert_eq!(process.connect().ask(&put_kv(1, "k", "v")).code, 0);
+    process.signal("-TERM");
+    let lines = process.lines.concat() + &process.wait().1;
+    assert!(!lines.contains("cannot write"), "{lines}");
+}
+
+#[test]
+fn files_that_are_mounts_of_their_own_are_written_in_place_with_a_backup() {
+    let home = Home::new();
+    let first = r#"{"configTable":{"n":{"first":"1"}}}"#;
+    let Some(process) = start_mounted(&home, first) else {
+        return;
+    };
     let seen = |path: &Path| {
         let root = PathBuf::from(format!("/proc/{}/root", process.child.id()));
         fs::read_to_string(root.join(path.strip_prefix("/").unwrap())).unwrap()

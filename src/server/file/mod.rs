@@ -32,7 +32,7 @@ pub(super) enum Shortcoming {
     Shared,
     /// It is a mount of its own.
     InPlace,
-    /// The file system has no sync of folders.
+    /// The file system has no sync of folders, or this process may not open the folder.
     FolderNotSynced,
 }
 
@@ -46,7 +46,7 @@ impl fmt::Display for Shortcoming {
                 "is a mount of its own and cannot be replaced, so it is written in place, which is not atomic: mount its folder instead"
             }
             Self::FolderNotSynced => {
-                "lies on a file system that does not sync folders: if the power fails, the latest change may be lost"
+                "lies in a folder that cannot be synced: if the power fails, the latest change may be lost"
             }
         })
     }
