@@ -19,7 +19,7 @@ use waypost::{
     protocol::kv_file::{self, KvFile},
     registry::KvTable,
     server::{
-        Server, config_file,
+        Server, config_file, descriptors,
         kv_store::{self, LoadError, Loaded},
         signal::{Ended, StopSignals},
     },
@@ -65,16 +65,24 @@ type Failure = Box<dyn std::error::Error>;
 fn serve(options: &Options) -> Result<ExitCode, Failure> {
     let config = configure(options)?;
     config.validate()?;
-    // From here on a signal stops the server in order, even before it has fully started.
-    let signals = StopSignals::catch()?;
     let _log = logging::start(LogOptions::new(&config, variable("WAYPOST_LOG").as_deref()));
+    match descriptors::raise_limit() {
+        Ok(limit) => {
+            let limit = limit.map_or_else(|| "unlimited".to_owned(), |limit| limit.to_string());
+            tracing::info!("file descriptors: {limit}");
+        }
+        Err(error) => tracing::warn!("the limit of file descriptors stays as it is: {error}"),
+    }
+    // Until here a signal ends the process, which has nothing to lose yet; from here on it stops the server in order, even before it
+    // has fully started.
     let kv = load_kv(config.kv_config_path())?;
+    let signals = StopSignals::catch()?;
     let server = Server::start(config, kv)?;
     let address = server.local_addr();
     print(&format!(
         "The Name Server boot success. serializeType=JSON, address {address}\n"
     ))?;
-    let ended = signals.run_until_stopped(move || server.shutdown())?;
+    let ended = signals.run_until_stopped(server.status_reporter(), move || server.shutdown())?;
     Ok(match ended {
         Ended::Orderly => ExitCode::SUCCESS,
         Ended::Hastily => ExitCode::from(KILLED),
@@ -83,8 +91,10 @@ fn serve(options: &Options) -> Result<ExitCode, Failure> {
 
 /// Defaults, environment and file; says what is wrong with the file, line by line.
 fn configure(options: &Options) -> Result<Config, Failure> {
+    // Without `HOME`, as a service manager may start it, the home directory is that of the user database.
+    let home = variable("HOME").or_else(|| env::home_dir()?.into_os_string().into_string().ok());
     let mut config = Config::defaults(&Environment {
-        user_home: variable("HOME"),
+        user_home: home,
         rocketmq_home: variable("ROCKETMQ_HOME"),
     });
     if let Some(path) = &options.config_file {
@@ -129,7 +139,8 @@ fn print(text: &str) -> Result<ExitCode, Failure> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())
         .and_then(|()| out.flush())
-        .or_else(ignore_broken_pipe)?;
+        .or_else(ignore_broken_pipe)
+        .map_err(|error| format!("cannot write to standard output: {error}"))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,5 +1,7 @@
 //! The one table of keys. Reading, 319, `-p`, validation and the tables of `docs/configuration.md` all follow from it.
 
+use super::value::Value;
+
 /// What a key's value is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -89,6 +91,11 @@ impl Key {
     /// The key of exactly this name; Java's names are case-sensitive.
     pub(super) fn named(name: &str) -> Option<&'static Self> {
         KEYS.iter().find(|key| key.name == name)
+    }
+
+    /// Whether a value is what the key has by itself, whatever the environment is.
+    pub(super) fn is_standard(&self, value: &Value) -> bool {
+        matches!(self.standard, Is(text) if Value::read(self.kind, text).is_ok_and(|standard| standard == *value))
     }
 }
 

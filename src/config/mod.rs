@@ -56,6 +56,8 @@ pub struct Config {
     shown: BTreeSet<KeyId>,
     /// Keys of the file that nothing here knows: 319 shows them, as in Java.
     remembered: BTreeMap<String, String>,
+    /// The port that was found, if any was asked for.
+    bound_port: Option<u16>,
 }
 
 /// A value that the server does not start with.
@@ -131,6 +133,7 @@ impl Config {
             values: KEYS.iter().map(standard).collect(),
             shown: BTreeSet::new(),
             remembered: BTreeMap::new(),
+            bound_port: None,
         }
     }
 
@@ -171,11 +174,11 @@ impl Config {
     #[must_use]
     pub fn to_wire_text(&self) -> String {
         let mut text = String::with_capacity(2048);
-        for (name, value) in self
-            .visible()
-            .into_iter()
-            .filter(|(name, _)| !is_secret(name))
-        {
+        let mut visible = self.visible();
+        if let Some(port) = self.bound_port.filter(|_| self.listen_port() == 0) {
+            visible.insert(KEYS[KeyId::ListenPort as usize].name, port.to_string());
+        }
+        for (name, value) in visible.into_iter().filter(|(name, _)| !is_secret(name)) {
             for part in [name, "=", &value, "\n"] {
                 text.push_str(part);
             }
@@ -210,11 +213,10 @@ impl Config {
             .collect()
     }
 
-    /// Records which port a server that asked for any free one was given; 319 then shows it, as in Java.
+    /// Records which port a server that asked for any free one was given: 319 then shows it, as in Java. The next start asks for any
+    /// free one again.
     pub fn record_bound_port(&mut self, port: u16) {
-        if self.listen_port() == 0 {
-            self.replace(KeyId::ListenPort, Value::Number(port.into()));
-        }
+        self.bound_port = Some(port);
     }
 }
 

@@ -306,10 +306,14 @@ mod tests {
         assert_eq!(admission.stalled(at(5000)), [id(0)]);
         assert!(admission.ask(id(0), MIB, ADMISSION_PROGRESS_LEN, at(4999)));
         assert!(admission.stalled(at(5000)).is_empty());
+        assert_eq!(admission.poll_timeout(), Some(at(9999)));
+        for step in 2..16 {
+            assert!(admission.ask(id(0), MIB, step * ADMISSION_PROGRESS_LEN, at(9000)));
+        }
         assert_eq!(
             admission.poll_timeout(),
-            Some(at(6000)),
-            "the whole frame has six seconds"
+            Some(at(13_000)),
+            "the whole frame has 13 seconds"
         );
     }
 
@@ -342,12 +346,39 @@ mod tests {
         let mut admission = Lane::new(16 * MIB);
         assert!(admission.ask(id(0), 15 * MIB, 0, at(0)));
         assert!(!admission.ask(id(1), 15 * MIB, 0, at(0)));
-        for step in 1..20 {
+        for step in 1..125 {
             let arrived = usize::try_from(step).unwrap() * ADMISSION_PROGRESS_LEN;
             assert!(admission.ask(id(0), 15 * MIB, arrived, at(step * 1000)));
         }
-        assert!(admission.stalled(at(19_999)).is_empty());
-        assert_eq!(admission.stalled(at(20_000)), [id(0)]);
+        assert!(admission.stalled(at(124_999)).is_empty());
+        assert_eq!(admission.stalled(at(125_000)), [id(0)]);
+    }
+
+    #[test]
+    fn brokers_that_share_a_slow_link_are_not_closed_for_each_other() {
+        // Ninety of 4 MiB each at 256 KiB/s: there is room for 48.
+        let mut admission = Admission::new(256 * MIB);
+        let mut admitted: Vec<u32> = (0..90)
+            .filter(|slot| admission.ask(id(*slot), 4 * MIB, 0, at(0)))
+            .collect();
+        let mut done = 0;
+        for round in 0..2 {
+            for second in 1..=16 {
+                let now = at((16 * round + second) * 1000);
+                for slot in &admitted {
+                    let arrived = usize::try_from(second).unwrap() * MIB / 4;
+                    assert!(admission.ask(id(*slot), 4 * MIB, arrived, now));
+                }
+                assert!(admission.stalled(now).is_empty(), "{round} {second}");
+            }
+            for slot in std::mem::take(&mut admitted) {
+                admission.release(id(slot));
+                done += 1;
+            }
+            let next = || admission.pop_admitted(at(16_000 * (round + 1)));
+            admitted = std::iter::from_fn(next).map(|id| id.slot).collect();
+        }
+        assert_eq!(done, 90);
     }
 
     #[test]

@@ -123,23 +123,23 @@ impl Registry {
         let slots = slots
             .iter()
             .map(|slot| (slot.broker, Arc::clone(&slot.queues)));
-        let mut by_broker: BTreeMap<BrokerIndex, Arc<QueueShape>> = slots.collect();
-        let mut changed = Vec::new();
+        let before: BTreeMap<BrokerIndex, Arc<QueueShape>> = slots.collect();
+        let mut after = before.clone();
         for &(broker, settings) in declared {
             let name = &self.working.brokers.at(broker).name;
-            let shape = self
-                .groups
-                .get_mut(broker)
-                .shape(name, settings, settings.perm);
-            let old = by_broker.insert(broker, Arc::clone(&shape));
-            if old.is_none_or(|old| !Arc::ptr_eq(&old, &shape)) {
-                changed.push(broker);
-            }
+            let group = self.groups.get_mut(broker);
+            after.insert(broker, group.shape(name, settings, settings.perm));
         }
+        let brokers = declared.iter().map(|(broker, _)| *broker);
+        let is_changed = |broker: &BrokerIndex| {
+            let old = before.get(broker);
+            old.is_none_or(|old| !Arc::ptr_eq(old, &after[broker]))
+        };
+        let changed: Vec<BrokerIndex> = brokers.filter(is_changed).collect();
         if changed.is_empty() {
             return;
         }
-        let slots = by_broker
+        let slots = after
             .into_iter()
             .map(|(broker, queues)| Slot { broker, queues });
         let mut slots: Vec<Slot> = slots.collect();

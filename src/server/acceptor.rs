@@ -102,6 +102,8 @@ impl Acceptor {
             };
             match accepted {
                 Ok((socket, address)) => {
+                    // One listener serves both families, and calls an IPv4 address by its name in IPv6.
+                    let address = SocketAddr::new(address.ip().to_canonical(), address.port());
                     if let Err(unplaced) = self.place(socket, address) {
                         self.unplaced = Some(unplaced);
                         self.retry_at = Some(now.after(RETRY_INTERVAL));

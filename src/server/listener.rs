@@ -2,7 +2,7 @@
 
 use std::{
     io::{self, ErrorKind},
-    net::{SocketAddr, ToSocketAddrs},
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs},
 };
 
 use mio::net::TcpListener;
@@ -10,16 +10,34 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::config::Config;
 
-/// Binds and listens as configured. Accepted sockets inherit the buffer sizes.
-pub(super) fn open(config: &Config) -> io::Result<TcpListener> {
+/// Binds and listens as configured; returns the address too, as it is to be shown. Accepted sockets inherit the buffer sizes.
+pub(super) fn open(config: &Config) -> io::Result<(TcpListener, SocketAddr)> {
     let mut last_error = io::Error::new(ErrorKind::NotFound, "the name has no address");
     for address in (config.bind_address(), config.listen_port()).to_socket_addrs()? {
-        match open_at(address, config) {
-            Ok(listener) => return Ok(listener),
+        match open_shown(address, config) {
+            Ok(opened) => return Ok(opened),
             Err(error) => last_error = error,
         }
     }
     Err(last_error)
+}
+
+/// `0.0.0.0` means all addresses of the machine, those of IPv6 too, as for the original (spec 5.2).
+fn open_shown(address: SocketAddr, config: &Config) -> io::Result<(TcpListener, SocketAddr)> {
+    if address.ip() == Ipv4Addr::UNSPECIFIED {
+        let both = SocketAddr::from((Ipv6Addr::UNSPECIFIED, address.port()));
+        match open_at(both, config) {
+            Ok(listener) => {
+                let port = listener.local_addr()?.port();
+                return Ok((listener, SocketAddr::new(address.ip(), port)));
+            }
+            Err(error) if error.kind() == ErrorKind::AddrInUse => return Err(error),
+            Err(error) => tracing::info!("IPv4 alone is listened to: no IPv6 here, {error}"),
+        }
+    }
+    let listener = open_at(address, config)?;
+    let address = listener.local_addr()?;
+    Ok((listener, address))
 }
 
 fn open_at(address: SocketAddr, config: &Config) -> io::Result<TcpListener> {
@@ -51,7 +69,7 @@ const BACKLOG_MIN: i32 = 1024;
 
 #[cfg(test)]
 mod tests {
-    use std::net::Ipv4Addr;
+    use std::net::TcpStream;
 
     use socket2::SockRef;
 
@@ -63,7 +81,7 @@ mod tests {
         let mut config = Config::defaults(&Environment::default());
         let file = format!("listenPort=0\nbindAddress=127.0.0.1\n{lines}");
         assert_eq!(config.load_file("test.properties", file.as_bytes()), []);
-        let listener = open(&config).unwrap();
+        let (listener, _) = open(&config).unwrap();
         sizes(&SockRef::from(&listener))
     }
 
@@ -72,6 +90,23 @@ mod tests {
             socket.send_buffer_size().unwrap(),
             socket.recv_buffer_size().unwrap(),
         )
+    }
+
+    #[test]
+    fn all_addresses_are_those_of_both_families_and_are_shown_as_they_were_asked_for() {
+        let mut config = Config::defaults(&Environment::default());
+        assert_eq!(config.load_file("test.properties", b"listenPort=0"), []);
+        let (listener, shown) = open(&config).unwrap();
+        assert_eq!(shown.ip(), Ipv4Addr::UNSPECIFIED);
+        assert_ne!(shown.port(), 0);
+        TcpStream::connect((Ipv4Addr::LOCALHOST, shown.port())).unwrap();
+        // Where there is no IPv6 the listener has an address of the other family.
+        if listener.local_addr().unwrap().is_ipv6() {
+            TcpStream::connect((Ipv6Addr::LOCALHOST, shown.port())).unwrap();
+        }
+        let taken = format!("listenPort={}", shown.port());
+        assert_eq!(config.load_file("test.properties", taken.as_bytes()), []);
+        assert_eq!(open(&config).unwrap_err().kind(), ErrorKind::AddrInUse);
     }
 
     #[test]

@@ -8,6 +8,7 @@
 mod acceptor;
 pub mod clock;
 pub mod config_file;
+pub mod descriptors;
 mod file;
 mod helper;
 pub mod kv_store;
@@ -90,6 +91,15 @@ impl Server {
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.local_addr
+    }
+
+    /// Something that logs what the server holds, whenever it is called.
+    pub fn status_reporter(&self) -> impl FnMut() + Send + use<> {
+        let mut snapshots = self.snapshots.subscribe();
+        move || {
+            let (topics, groups, live) = snapshots.load().counts();
+            tracing::info!("{topics} topics, {groups} broker groups, {live} live brokers");
+        }
     }
 
     /// Ends everything in order: says goodbye to clients if so configured (spec 1.8), accepts no more, answers what was asked,

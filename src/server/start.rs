@@ -95,8 +95,7 @@ pub(super) fn start(mut config: Config, kv: KvTable) -> Result<Server, StartErro
         address: address.clone(),
         error,
     };
-    let listener = listener::open(&config).map_err(bind_error)?;
-    let local_addr = listener.local_addr().map_err(bind_error)?;
+    let (listener, local_addr) = listener::open(&config).map_err(bind_error)?;
     config.record_bound_port(local_addr.port());
 
     let clock = Clock::start();

@@ -79,7 +79,7 @@ pub(super) enum CloseReason {
     Idle,
     /// The peer sends no more and does not take its answers.
     Lingered,
-    /// It kept others from sending large frames and sent nothing.
+    /// It kept others from sending large frames and sent nothing, or very little.
     Stalled,
     /// The broker behind it fell silent.
     BrokerExpired,

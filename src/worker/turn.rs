@@ -463,8 +463,8 @@ impl<E: Edge> Worker<E> {
             | CloseReason::Failed(_)
             | CloseReason::Idle
             | CloseReason::Lingered
-            | CloseReason::BrokerExpired => tracing::info!(
-                "connection closed [{peer}]: it stopped in the middle of a large frame"
+            | CloseReason::BrokerExpired => tracing::warn!(
+                "connection closed [{peer}]: it stopped in the middle of a large frame, or sent it too slowly, while others waited for room"
             ),
         }
     }

@@ -82,6 +82,22 @@ impl Home {
         Process::of(self.command())
     }
 
+    /// Starts it in a shell that does something first.
+    fn start_after(&self, preparation: &str) -> Process {
+        Process::of(self.command_after(preparation, ""))
+    }
+
+    fn command_after(&self, preparation: &str, redirection: &str) -> Command {
+        let mut command = Command::new("sh");
+        self.equip(&mut command);
+        let file = self.config_file();
+        command.arg("-c").arg(format!(
+            "{preparation}; exec {BINARY} -c {} {redirection}",
+            file.display()
+        ));
+        command
+    }
+
     /// Runs it to its end.
     fn run(&self, arguments: &[&str]) -> Output {
         let mut command = Command::new(BINARY);
@@ -186,7 +202,7 @@ fn i4_it_says_what_it_loads_where_state_lives_and_where_it_listens() {
 
 #[test]
 fn a_signal_ends_it_in_order() {
-    for signal in ["-TERM", "-INT"] {
+    for signal in ["-TERM", "-INT", "-HUP"] {
         let process = Home::new().start();
         let mut client = process.connect();
         assert_eq!(client.ask(&route(1, "none")).code, 17);
@@ -203,6 +219,59 @@ fn a_signal_ends_it_in_order() {
             "{rest}"
         );
     }
+}
+
+#[test]
+fn a_signal_that_was_to_be_ignored_is_and_one_for_the_state_is_answered_with_a_line() {
+    let process = Home::new().start_after("trap '' INT HUP");
+    for signal in ["-INT", "-HUP", "-QUIT", "-QUIT"] {
+        process.signal(signal);
+    }
+    let mut client = process.connect();
+    assert_eq!(client.ask(&route(1, "none")).code, 17);
+    process.signal("-TERM");
+    let (code, rest) = process.wait();
+    assert_eq!(code, Some(0), "{rest}");
+    let state = rest.matches("0 topics, 0 broker groups, 0 live brokers");
+    // Two signals of a kind that come at once are one.
+    assert!((1..=2).contains(&state.count()), "{rest}");
+}
+
+#[test]
+fn it_takes_all_the_descriptors_that_it_may_have() {
+    let process = Home::new().start_after("ulimit -S -n 40; ulimit -H -n 400");
+    let crowd: Vec<Client> = (0..200)
+        .map(|_| {
+            let mut client = process.connect();
+            assert_eq!(client.ask(&route(1, "none")).code, 17);
+            client
+        })
+        .collect();
+    assert_eq!(crowd.len(), 200);
+}
+
+#[test]
+fn a_home_that_is_not_set_is_the_user_databases() {
+    let mut command = Command::new(BINARY);
+    command.env_remove("HOME").arg("-p");
+    let items = command.output().unwrap();
+    let items = text(&items.stdout);
+    let path = items
+        .lines()
+        .find_map(|line| line.strip_prefix("kvConfigPath="));
+    assert!(Path::new(path.unwrap()).is_absolute(), "{items}");
+}
+
+#[test]
+fn that_nothing_can_be_written_to_standard_output_is_said() {
+    let full = Home::new().command_after(":", ">/dev/full").output();
+    let full = full.unwrap();
+    assert_eq!(full.status.code(), Some(255));
+    let errors = text(&full.stderr);
+    assert!(
+        errors.contains("cannot write to standard output: "),
+        "{errors}"
+    );
 }
 
 #[test]
@@ -435,6 +504,7 @@ const MOUNT: &str = "mount -t tmpfs -o size=32k tmpfs $0/small && cp $0/kv.json 
     exec $1 -c $0/namesrv.properties";
 
 /// A server whose files are mounts, unless no mount is permitted here.
+#[expect(clippy::print_stdout, reason = "a test that is not run says why")]
 fn start_mounted(home: &Home, kv: &str) -> Option<Process> {
     let Some(mut command) = unshare() else {
         println!("not run: no mount namespace is permitted here (unshare --mount)");
@@ -544,13 +614,7 @@ fn what_a_killed_server_has_left_beside_its_files_is_removed_at_the_next_start()
 #[test]
 fn out_of_file_descriptors_it_serves_on_says_so_once_and_recovers() {
     let home = Home::new();
-    let mut command = Command::new("sh");
-    home.equip(&mut command);
-    command.arg("-c").arg(format!(
-        "ulimit -n 40; exec {BINARY} -c {}",
-        home.config_file().display()
-    ));
-    let process = Process::of(command);
+    let process = home.start_after("ulimit -n 40");
     let mut first = process.connect();
     assert_eq!(first.ask(&route(1, "none")).code, 17);
 

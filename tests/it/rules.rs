@@ -642,6 +642,34 @@ fn a_late_heartbeat_does_not_bind_its_connection_to_the_addresss_next_life() {
 }
 
 #[test]
+fn an_outranked_registration_changes_neither_zone_nor_acting_master() {
+    let mut world = World::new();
+    let acting = |addr: &str, version, acting: bool, zone: &str| {
+        let broker = reg("c", "b", 1, addr, &topics(&["A", "B"]), version);
+        broker
+            .ext("enableActingMaster", acting.to_string())
+            .ext("zoneName", zone)
+    };
+    world.send(1, &acting("x:1", (5, 1, 1), true, "here"));
+    let before = world.route("A");
+    world.send(2, &acting("y:1", (4, 1, 1), false, "there"));
+    assert!(before.is_some());
+    assert_eq!(world.route("A"), before);
+}
+
+#[test]
+fn unregistering_a_stranger_changes_no_permission() {
+    let mut world = World::new();
+    let broker = reg("c", "b", 1, "x:1", &topics(&["A", "B"]), (0, 1, 1));
+    world.send(1, &broker.ext("enableActingMaster", "true"));
+    assert_eq!(world.code(&ask(327).ext("brokerName", "b")), 0);
+    let before = world.route("A").expect("a route");
+    assert_eq!(before["queueDatas"][0]["perm"], 6);
+    assert_eq!(world.code(&unreg("c", "b", 0, "z:9")), 0);
+    assert_eq!(world.route("A"), Some(before));
+}
+
+#[test]
 fn strangers_that_heartbeat_for_a_broker_do_not_push_out_its_connection() {
     let mut world = World::new();
     let broker = reg("c", "b", 0, "x:1", &topics(&["A", "B"]), (0, 1, 1));

@@ -152,6 +152,13 @@ fn lines_that_cannot_be_used_are_reported_and_hide_no_other() {
 }
 
 #[test]
+fn a_file_that_the_server_has_written_itself_is_nothing_to_complain_of() {
+    let written = loaded("").0.update(b"orderMessageEnable=true").unwrap();
+    let (_, findings) = loaded(&written.config.to_file_text());
+    assert_eq!(findings, [""; 0]);
+}
+
+#[test]
 fn keys_without_meaning_are_accepted_with_what_replaces_them() {
     let (config, findings) = loaded(
         "clientWorkerThreads=9\nserverWorkerThreads=12\nrocketmq.serialize.type=ROCKETMQ\ntls.server.mode=enforcing\n\
@@ -369,6 +376,10 @@ fn the_port_that_was_found_is_shown_if_any_was_asked_for() {
     let (mut config, _) = loaded("listenPort=0");
     config.record_bound_port(40000);
     assert!(has_line(&config.to_wire_text(), "listenPort=40000"));
+    assert!(has_line(&config.to_file_text(), "listenPort=0"));
+    let changed = config.update(b"listenPort=20000").unwrap().config;
+    assert!(has_line(&changed.to_wire_text(), "listenPort=20000"));
+    assert!(has_line(&changed.to_file_text(), "listenPort=20000"));
     let mut config = defaults();
     config.record_bound_port(40000);
     assert_eq!(config.listen_port(), 9876);

@@ -9,7 +9,7 @@ use mio::{Interest, Registry, Token, net::TcpStream};
 
 use crate::{
     frame::OPAQUE_BASE,
-    reply::REPLY_LEN_MAX,
+    reply::{Hints, REPLY_LEN_MAX},
     source::Broker,
     window::{Sent, Window},
 };
@@ -47,8 +47,8 @@ pub struct Connection {
     pub is_blocked: bool,
     /// It failed: what falls due on it can never be sent.
     pub is_lost: bool,
-    /// Where replies have their opaque.
-    pub opaque_hint: usize,
+    /// Where replies have their keys.
+    pub hints: Hints,
     window: Window,
     unwritten: Vec<u8>,
     written: usize,
@@ -65,7 +65,7 @@ impl Connection {
             free_since: 0,
             is_blocked: false,
             is_lost: false,
-            opaque_hint: 0,
+            hints: Hints::default(),
             window: Window::new(window_len),
             unwritten: Vec::new(),
             written: 0,

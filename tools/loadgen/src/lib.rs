@@ -4,15 +4,18 @@
 //! decides what is sent, when, and how it is counted is pure and tested without sockets.
 
 pub mod connection;
+pub mod descriptors;
 pub mod error;
 pub mod frame;
 pub mod moments;
 pub mod null;
 pub mod options;
 pub mod outage;
+pub mod output;
 pub mod plot;
 pub mod population;
 pub mod process;
+pub mod progress;
 pub mod record;
 pub mod registration;
 pub mod reply;

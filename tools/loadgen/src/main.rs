@@ -6,20 +6,23 @@
 )]
 
 use std::{
-    env, fs,
+    env,
     io::{IsTerminal, stderr},
-    path::Path,
+    path::PathBuf,
     process::ExitCode,
     time::{Duration, Instant},
 };
 
 use loadgen::{
+    descriptors,
     error::{Error, Result},
     null::NullServer,
     options::{self, Command, HELP, NullOptions, Options},
+    output::{Output, Signal},
     process,
+    progress::Progress,
     report::Report,
-    run::{self, Progress},
+    run,
 };
 
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
@@ -46,6 +49,7 @@ fn execute() -> Result<ExitCode> {
 }
 
 fn serve_null(options: NullOptions) -> Result<ExitCode> {
+    descriptors::raise_limit()?;
     let mut server = NullServer::bind(options.listen, options.reply_bytes, options.write_together)?;
     let address = server
         .local_address()
@@ -60,11 +64,17 @@ fn serve_null(options: NullOptions) -> Result<ExitCode> {
 }
 
 fn load(options: &Options) -> Result<ExitCode> {
+    descriptors::check(options, descriptors::raise_limit()?)?;
+    let create = |path: &Option<PathBuf>| path.as_deref().map(Output::create).transpose();
+    let histogram_file = create(&options.histogram_file)?;
+    let plot = create(&options.plot)?;
+    let ready_file = options.ready_file.as_deref().map(Signal::prepare);
+    let ready_file = ready_file.transpose()?;
     let mut display = Display::new();
     let mut announced = Ok(());
     let phases = run::run(options, &mut |progress| {
-        if let (true, Some(path)) = (is_ready(progress), &options.ready_file) {
-            announced = write(path, "");
+        if let (true, Some(ready_file)) = (is_ready(progress), &ready_file) {
+            announced = ready_file.give();
         }
         display.show(progress);
     })?;
@@ -82,11 +92,11 @@ fn load(options: &Options) -> Result<ExitCode> {
         options::Report::Text => print!("{}", report.text()),
         options::Report::Json => println!("{:#}", report.json()),
     }
-    if let Some(path) = &options.histogram_file {
-        write(path, &report.distribution())?;
+    if let Some(file) = histogram_file {
+        file.write(&report.distribution())?;
     }
-    if let Some(path) = &options.plot {
-        write(path, &report.plot())?;
+    if let Some(file) = plot {
+        file.write(&report.plot())?;
     }
     Ok(if report.is_faultless() {
         ExitCode::SUCCESS
@@ -113,10 +123,6 @@ fn command_line() -> String {
     words.join(" ")
 }
 
-fn write(path: &Path, text: &str) -> Result<()> {
-    fs::write(path, text).map_err(Error::while_doing(path.display()))
-}
-
 /// A line that is written over and over, if somebody watches.
 struct Display {
     is_terminal: bool,
@@ -138,26 +144,11 @@ impl Display {
         if !self.is_terminal || (self.shown.is_some() && passed < PROGRESS_INTERVAL) {
             return;
         }
-        match progress {
-            Progress::SetUp { done, brokers } => {
-                self.shown = Some((now, 0));
-                eprint!("\r\x1b[K{done} of {brokers} brokers have registered");
-            }
-            Progress::Phase {
-                mode,
-                elapsed,
-                total,
-                requests,
-            } => {
-                self.shown = Some((now, requests));
-                // Each phase counts from 0 again.
-                let more = requests.saturating_sub(requests_before) as f64;
-                let rate = more / passed.max(PROGRESS_INTERVAL).as_secs_f64();
-                let (elapsed, total) = (elapsed.as_secs_f64(), total.as_secs_f64());
-                let mode = mode.name();
-                eprint!("\r\x1b[K{mode} loop, {elapsed:.0} of {total:.0} s, {rate:.0} requests/s");
-            }
-        }
+        self.shown = Some((now, progress.requests()));
+        // Each phase counts from 0 again.
+        let more = progress.requests().saturating_sub(requests_before) as f64;
+        let rate = more / passed.max(PROGRESS_INTERVAL).as_secs_f64();
+        eprint!("\r\x1b[K{}", progress.line(rate));
     }
 
     fn clear(&self) {

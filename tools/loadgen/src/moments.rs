@@ -28,6 +28,11 @@ impl Moments {
         (self.warm_end..self.end).contains(&now)
     }
 
+    /// Until when a request has waited that is given up now: to the end of the measured time at least, since no answer can come before.
+    pub fn waited_until(&self, now: u64) -> u64 {
+        now.max(self.end)
+    }
+
     /// How much of a span lies in the measured time.
     pub fn measured(&self, from: u64, to: u64) -> u64 {
         to.min(self.end).saturating_sub(from.max(self.warm_end))
@@ -84,6 +89,7 @@ mod tests {
         assert_eq!(parts, [0, 10, 10, 10, 0]);
         let counted = [99, 100, 199, 200].map(|now| moments.is_measured(now));
         assert_eq!(counted, [false, true, true, false]);
+        assert_eq!([150, 250].map(|now| moments.waited_until(now)), [200, 250]);
     }
 
     #[test]

@@ -278,7 +278,7 @@ impl Splitter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reply::{Reply, frame_len, inspect};
+    use crate::reply::{Hints, Reply, frame_len, inspect};
 
     #[test]
     fn frames_are_counted_however_they_are_cut() {
@@ -304,8 +304,9 @@ mod tests {
         let expected = Reply {
             code: 0,
             opaque: 0,
+            is_response: true,
             body_len: 1_024 - 8 - HEADER.len(),
         };
-        assert_eq!(inspect(&reply, &mut 0), Ok(expected));
+        assert_eq!(inspect(&reply, &mut Hints::default()), Ok(expected));
     }
 }

@@ -7,7 +7,7 @@ use nix::{time::ClockId, unistd::Pid};
 use crate::error::{Error, Result};
 
 /// `/proc` counts CPU time in hundredths of a second, whatever the kernel's own tick. That is too coarse for a sum over a few requests,
-/// so it only tells how much of a sum was in user mode.
+/// so it only tells how much of a sum was in user mode, and what a hypervisor took.
 const TICK_NANOSECONDS: u64 = 10_000_000;
 
 /// CPU time in ns.
@@ -102,6 +102,25 @@ pub fn resident_kib(pid: u32) -> Result<u64> {
         .ok_or_else(|| Error::new(format!("{path} has no VmRSS")))
 }
 
+/// What a process has used so far.
+#[derive(Clone, Copy, Debug)]
+pub struct ProcessUse {
+    /// CPU time.
+    pub cpu: Cpu,
+    /// Resident memory in KiB.
+    pub resident_kib: u64,
+}
+
+impl ProcessUse {
+    /// Of this process, now; `None` if it has ended, whether or not its parent has taken note.
+    pub fn of(pid: u32) -> Option<Self> {
+        Some(Self {
+            cpu: process_cpu(pid).ok()?,
+            resident_kib: resident_kib(pid).ok()?,
+        })
+    }
+}
+
 /// Time of all processors of the machine since it was started, in ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Processors {
@@ -131,10 +150,30 @@ impl Processors {
         })
     }
 
-    /// The share of the processors' time that was stolen since `earlier`, up to 1.
-    pub fn stolen_since(self, earlier: Self) -> f64 {
+    /// What was stolen since `earlier`.
+    pub fn stolen_since(self, earlier: Self) -> Stolen {
         let all = self.all.saturating_sub(earlier.all);
-        self.stolen.saturating_sub(earlier.stolen) as f64 / all.max(1) as f64
+        let ticks = self.stolen.saturating_sub(earlier.stolen);
+        Stolen {
+            ticks,
+            share: ticks as f64 / all.max(1) as f64,
+        }
+    }
+}
+
+/// Time of all processors together that a hypervisor took.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Stolen {
+    /// In the system's ticks: few of them say little, since one may stand for any time up to its length.
+    pub ticks: u64,
+    /// Of all processors' time, up to 1.
+    pub share: f64,
+}
+
+impl Stolen {
+    /// The ticks' time.
+    pub fn milliseconds(self) -> u64 {
+        self.ticks * TICK_NANOSECONDS / 1_000_000
     }
 }
 
@@ -197,12 +236,14 @@ mod tests {
     }
 
     #[test]
-    fn stolen_time_is_a_share_of_all_processors_time() {
+    fn stolen_time_is_told_in_milliseconds_and_as_a_share_of_all_processors_time() {
         let of = |stat| Processors::of(stat).unwrap();
         let before = of("cpu  100 20 30 400 5 0 7 8 9 9\ncpu0 1 1 1 1 1 1 1 1 1 1\n");
         let after = of("cpu  130 20 40 450 5 0 7 18 99 9\ncpu0 1 1 1 1 1 1 1 1 1 1\n");
-        assert!((after.stolen_since(before) - 0.1).abs() < 1e-9);
-        assert!(before.stolen_since(before).abs() < 1e-9);
+        let stolen = after.stolen_since(before);
+        assert!((stolen.share - 0.1).abs() < 1e-9);
+        assert_eq!((stolen.ticks, stolen.milliseconds()), (10, 100));
+        assert_eq!(before.stolen_since(before).milliseconds(), 0);
         assert_eq!(Processors::of("cpu  1 2 3\n"), None);
         assert!(Processors::now().is_some());
     }

@@ -14,6 +14,8 @@ pub enum Fault {
     Code(u32),
     /// A route reply without a route.
     EmptyBody,
+    /// A reply whose flag does not say that it is a response.
+    NoResponse,
     /// An opaque that no outstanding request has.
     UnknownOpaque,
     /// Bytes that are no frame; the connection is given up.
@@ -22,12 +24,14 @@ pub enum Fault {
     Closed,
     /// A request without a reply when its connection closed or the run ended.
     Unanswered,
-    /// A request that fell due in an open loop and for which there was no room until the run ended.
+    /// A request that fell due in an open loop, on a connection that had no room until the run ended or that was lost.
     NeverSent,
     /// A broker that was to come back and had not when the run ended.
     NotReturned,
     /// Some replies carried their request's opaque and some did not.
     OpaqueAtTimes,
+    /// The server's process was there when the run began and is not any more.
+    ServerEnded,
 }
 
 impl Fault {
@@ -36,6 +40,7 @@ impl Fault {
         match self {
             Self::Code(code) => format!("code {code}"),
             Self::EmptyBody => "empty body".to_owned(),
+            Self::NoResponse => "no response flag".to_owned(),
             Self::UnknownOpaque => "unknown opaque".to_owned(),
             Self::BadFrame => "bad frame".to_owned(),
             Self::Closed => "connection closed".to_owned(),
@@ -43,6 +48,7 @@ impl Fault {
             Self::NeverSent => "never sent".to_owned(),
             Self::NotReturned => "broker not returned".to_owned(),
             Self::OpaqueAtTimes => "opaque at times only".to_owned(),
+            Self::ServerEnded => "server process ended".to_owned(),
         }
     }
 }

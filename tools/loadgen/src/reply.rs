@@ -1,4 +1,4 @@
-//! What is looked at in a reply: its length prefix, its code and its opaque. The body's content is the tests' business.
+//! What is looked at in a reply: its length prefix, its code, its flag and its opaque. The body's content is the tests' business.
 
 use crate::frame::find;
 
@@ -12,6 +12,8 @@ pub struct Reply {
     pub code: u32,
     /// The request it answers, or 0 from the null server, which does not look at requests.
     pub opaque: u32,
+    /// Whether the flag says that this is a response (spec 1.1). The null server's says so too.
+    pub is_response: bool,
     /// Bytes of the body.
     pub body_len: usize,
 }
@@ -35,11 +37,28 @@ pub fn frame_len(bytes: &[u8]) -> Result<Option<usize>, BadFrame> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadFrame;
 
-/// Reads a whole frame. `opaque_hint` remembers where the last header had its opaque: a server writes all alike.
+/// Where the last header had its keys: a server writes all alike.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Hints {
+    flag: usize,
+    opaque: usize,
+}
+
+/// What a header says.
+struct Head {
+    code: u32,
+    flag: u32,
+    opaque: u32,
+}
+
+/// Bit of the flag that responses have.
+const RESPONSE_FLAG: u32 = 1;
+
+/// Reads a whole frame.
 ///
 /// # Errors
 /// A frame without a readable header.
-pub fn inspect(frame: &[u8], opaque_hint: &mut usize) -> Result<Reply, BadFrame> {
+pub fn inspect(frame: &[u8], hints: &mut Hints) -> Result<Reply, BadFrame> {
     let word = frame
         .get(4..8)
         .and_then(|bytes| bytes.first_chunk::<4>())
@@ -48,39 +67,51 @@ pub fn inspect(frame: &[u8], opaque_hint: &mut usize) -> Result<Reply, BadFrame>
     let header_len = usize::try_from(word & 0x00ff_ffff).map_err(|_| BadFrame)?;
     let header = frame.get(8..8 + header_len).ok_or(BadFrame)?;
     let body_len = frame.len() - 8 - header_len;
-    let (code, opaque) = match word >> 24 {
-        0 => json_head(header, opaque_hint).ok_or(BadFrame)?,
+    let head = match word >> 24 {
+        0 => json_head(header, hints).ok_or(BadFrame)?,
         1 => binary_head(header).ok_or(BadFrame)?,
         _ => return Err(BadFrame),
     };
     Ok(Reply {
-        code,
-        opaque,
+        code: head.code,
+        opaque: head.opaque,
+        is_response: head.flag & RESPONSE_FLAG != 0,
         body_len,
     })
 }
 
-fn json_head(header: &[u8], opaque_hint: &mut usize) -> Option<(u32, u32)> {
+fn json_head(header: &[u8], hints: &mut Hints) -> Option<Head> {
     const CODE: &[u8] = b"{\"code\":";
-    const OPAQUE: &[u8] = b"\"opaque\":";
     // The server writes its keys in alphabetical order (spec 1.2), so the code comes first.
     let code_at = if header.starts_with(CODE) {
         CODE.len()
     } else {
         find(header, &CODE[1..])? + CODE.len() - 1
     };
-    let hinted = header.get(*opaque_hint..*opaque_hint + OPAQUE.len()) == Some(OPAQUE);
-    if !hinted {
-        *opaque_hint = find(header, OPAQUE)?;
-    }
-    let opaque = number(&header[*opaque_hint + OPAQUE.len()..])?;
-    Some((number(&header[code_at..])?, opaque))
+    Some(Head {
+        code: number(&header[code_at..])?,
+        // A header without one has none of its bits.
+        flag: hinted(header, b"\"flag\":", &mut hints.flag).unwrap_or(0),
+        opaque: hinted(header, b"\"opaque\":", &mut hints.opaque)?,
+    })
 }
 
-fn binary_head(header: &[u8]) -> Option<(u32, u32)> {
+/// The number behind a key, which is looked for where it was the last time first.
+fn hinted(header: &[u8], key: &[u8], hint: &mut usize) -> Option<u32> {
+    if header.get(*hint..*hint + key.len()) != Some(key) {
+        *hint = find(header, key)?;
+    }
+    number(&header[*hint + key.len()..])
+}
+
+fn binary_head(header: &[u8]) -> Option<Head> {
     let code = u16::from_be_bytes(*header.get(..2)?.first_chunk()?);
-    let opaque = u32::from_be_bytes(*header.get(5..9)?.first_chunk()?);
-    Some((u32::from(code), opaque))
+    let int_at = |at| Some(u32::from_be_bytes(*header.get(at..at + 4)?.first_chunk()?));
+    Some(Head {
+        code: u32::from(code),
+        opaque: int_at(5)?,
+        flag: int_at(9)?,
+    })
 }
 
 /// The digits at the start; neither codes nor our opaques are negative.
@@ -109,45 +140,68 @@ mod tests {
     }
 
     #[test]
-    fn code_and_opaque_are_found_wherever_they_stand() {
+    fn code_flag_and_opaque_are_found_wherever_they_stand() {
         let ours = json(
             r#"{"code":17,"flag":1,"language":"JAVA","opaque":16777217,"version":479}"#,
             b"",
         );
-        let other = json(r#"{"opaque":5,"flag":1,"code":0}"#, b"{}");
-        let mut hint = 0;
+        let other = json(r#"{"opaque":5,"flag":3,"code":0}"#, b"{}");
+        let mut hints = Hints::default();
         let reply = |code, opaque, body_len| {
             Ok(Reply {
                 code,
                 opaque,
+                is_response: true,
                 body_len,
             })
         };
         for _ in 0..2 {
-            assert_eq!(inspect(&ours, &mut hint), reply(17, 16_777_217, 0));
-            assert_eq!(inspect(&other, &mut hint), reply(0, 5, 2));
+            assert_eq!(inspect(&ours, &mut hints), reply(17, 16_777_217, 0));
+            assert_eq!(inspect(&other, &mut hints), reply(0, 5, 2));
         }
     }
 
     #[test]
+    fn a_frame_without_the_flag_of_responses_is_none() {
+        for header in [
+            r#"{"code":0,"flag":0,"opaque":5}"#,
+            r#"{"code":0,"flag":2,"opaque":5}"#,
+            r#"{"code":0,"opaque":5}"#,
+        ] {
+            let reply = inspect(&json(header, b""), &mut Hints::default()).unwrap();
+            assert!(!reply.is_response, "{header}");
+        }
+        let mut frame = BINARY;
+        frame[20] = 2;
+        let reply = inspect(&frame, &mut Hints::default()).unwrap();
+        assert!(!reply.is_response);
+    }
+
+    /// The binary reply of the spec.
+    const BINARY: [u8; 29] = [
+        0, 0, 0, 0x19, 1, 0, 0, 0x15, 0, 0, 0, 1, 0xdf, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0,
+        0, 0,
+    ];
+
+    #[test]
     fn a_binary_reply_is_that_of_the_spec() {
-        let frame = [
-            0, 0, 0, 0x19, 1, 0, 0, 0x15, 0, 0, 0, 1, 0xdf, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0,
-            0, 0, 0,
-        ];
         let expected = Reply {
             code: 0,
             opaque: 1,
+            is_response: true,
             body_len: 0,
         };
-        assert_eq!(inspect(&frame, &mut 0), Ok(expected));
+        assert_eq!(inspect(&BINARY, &mut Hints::default()), Ok(expected));
     }
 
     #[test]
     fn what_is_no_reply_is_said_to_be_none() {
-        let mut hint = 0;
-        assert_eq!(inspect(&json("{}", b""), &mut hint), Err(BadFrame));
-        assert_eq!(inspect(&[0, 0, 0, 4, 0, 0, 0, 9], &mut hint), Err(BadFrame));
+        let mut hints = Hints::default();
+        assert_eq!(inspect(&json("{}", b""), &mut hints), Err(BadFrame));
+        assert_eq!(
+            inspect(&[0, 0, 0, 4, 0, 0, 0, 9], &mut hints),
+            Err(BadFrame)
+        );
         assert_eq!(frame_len(&[0, 0, 0]), Ok(None));
         assert_eq!(frame_len(&[0, 0, 0, 3]), Err(BadFrame));
         assert_eq!(frame_len(&[0x7f, 0, 0, 0]), Err(BadFrame));

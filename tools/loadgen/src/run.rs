@@ -12,7 +12,8 @@ use crate::{
     moments::{Moments, Waiting},
     options::{Mode, Options, Workload},
     outage::{Outage, Plan},
-    process::{Cpu, Processors, process_cpu, resident_kib},
+    process::{Cpu, ProcessUse, Processors, Stolen},
+    progress::Progress,
     record::{Fault, Faults, Recorder},
     schedule::Schedule,
     setup::{Connections, connect},
@@ -26,29 +27,6 @@ const HEAD_START: Duration = Duration::from_millis(50);
 
 /// How long replies are waited for after the last request.
 const DRAIN_TIME: Duration = Duration::from_secs(2);
-
-/// How far a run is.
-#[derive(Clone, Copy, Debug)]
-pub enum Progress {
-    /// Brokers register.
-    SetUp {
-        /// So many have.
-        done: usize,
-        /// Of so many.
-        brokers: usize,
-    },
-    /// A phase runs.
-    Phase {
-        /// Which one.
-        mode: Mode,
-        /// Since its start.
-        elapsed: Duration,
-        /// All of it, warm-up included.
-        total: Duration,
-        /// Requests recorded.
-        requests: u64,
-    },
-}
 
 /// What the server used in the measured time.
 #[derive(Clone, Copy, Debug)]
@@ -74,17 +52,22 @@ pub struct Phase {
     pub cpu: Cpu,
     /// The greatest share of time that a thread of the measured load was not waiting.
     pub busy: f64,
-    /// The server's, if its process is known.
+    /// The server's, if its process is known and has not ended.
     pub server: Option<ServerUse>,
-    /// The share of all processors' time that a hypervisor took meanwhile, if the system tells.
-    pub stolen: Option<f64>,
+    /// What a hypervisor took of all processors meanwhile, if the system tells.
+    pub stolen: Option<Stolen>,
 }
 
 /// Runs everything; `progress` is called a few times a second.
 ///
 /// # Errors
-/// When the server cannot be reached, does not take the registrations, or the system refuses something.
+/// When the server cannot be reached, its process is not there, it does not take the registrations, or the system refuses something.
 pub fn run(options: &Options, progress: &mut dyn FnMut(Progress)) -> Result<Vec<Phase>> {
+    if let Some(pid) = options.server_pid
+        && ProcessUse::of(pid).is_none()
+    {
+        return Err(Error::new(format!("--server-pid {pid}: no such process")));
+    }
     let brokers = options.population.brokers();
     let mut connections = connect(options, &mut |done| {
         progress(Progress::SetUp { done, brokers });
@@ -141,13 +124,17 @@ fn phase(
             }
         }
         drop(sender);
-        let (server, stolen) = watch(options, mode, &moments, &receiver, progress)?;
+        let (server, stolen) = watch(options, mode, &moments, &receiver, progress);
         let outcomes = threads.into_iter().map(join).collect::<Result<Vec<_>>>()?;
         let aside = aside_thread.map(join).transpose()?;
+        let mut phase = gather(mode, options.duration, outcomes, aside);
+        if options.server_pid.is_some() && server.is_none() {
+            phase.faults.add(Fault::ServerEnded);
+        }
         Ok(Phase {
             server,
             stolen,
-            ..gather(mode, options.duration, outcomes, aside)
+            ..phase
         })
     })
 }
@@ -275,10 +262,10 @@ fn watch(
     moments: &Moments,
     receiver: &Receiver<u64>,
     progress: &mut dyn FnMut(Progress),
-) -> Result<(Option<ServerUse>, Option<f64>)> {
-    let sample = || -> Result<_> {
-        let server = options.server_pid.map(process_cpu).transpose()?;
-        Ok((server, Processors::now()))
+) -> (Option<ServerUse>, Option<Stolen>) {
+    let sample = || {
+        let server = options.server_pid.and_then(ProcessUse::of);
+        (server, Processors::now())
     };
     let mut before = None;
     let mut after = None;
@@ -286,10 +273,10 @@ fn watch(
     loop {
         let now = moments.now();
         if now >= moments.warm_end && before.is_none() {
-            before = Some(sample()?);
+            before = Some(sample());
         }
         if now >= moments.end && after.is_none() {
-            after = Some(sample()?);
+            after = Some(sample());
         }
         let next = [moments.warm_end, moments.end, u64::MAX];
         let next = next.into_iter().find(|at| *at > now).unwrap_or(u64::MAX);
@@ -302,23 +289,22 @@ fn watch(
         progress(Progress::Phase {
             mode,
             elapsed: Duration::from_nanos(now),
+            warm_up: Duration::from_nanos(moments.warm_end),
             total: Duration::from_nanos(moments.end),
             requests,
         });
     }
     // The threads may be done in the moment in which the measured time ends.
-    let after = after.map_or_else(sample, Ok)?;
+    let after = after.unwrap_or_else(sample);
     let before = before.unwrap_or(after);
     let stolen = after.1.zip(before.1);
     let stolen = stolen.map(|(after, before)| after.stolen_since(before));
-    let (Some(pid), Some(before), Some(after)) = (options.server_pid, before.0, after.0) else {
-        return Ok((None, stolen));
-    };
-    let server = ServerUse {
-        cpu: after.since(before),
-        resident_kib: resident_kib(pid)?,
-    };
-    Ok((Some(server), stolen))
+    let server = after.0.zip(before.0);
+    let server = server.map(|(after, before)| ServerUse {
+        cpu: after.cpu.since(before.cpu),
+        resident_kib: after.resident_kib,
+    });
+    (server, stolen)
 }
 
 /// One phase of what its threads measured.

@@ -66,12 +66,11 @@ impl Open {
         self.queues[connection].sent += 1;
     }
 
-    /// Forgets what a closed connection still had to send; returns how many requests that were.
-    pub fn forget(&mut self, connection: usize) -> u64 {
-        let queue = &mut self.queues[connection];
-        let forgotten = queue.fell_due - queue.sent;
-        queue.sent = queue.fell_due;
-        forgotten
+    /// Takes the request that a connection has to send next from what it owes; returns its due time.
+    pub fn give_up(&mut self, connection: usize) -> Option<u64> {
+        let due = self.owed(connection)?;
+        self.sent(connection);
+        Some(due)
     }
 }
 
@@ -139,7 +138,8 @@ mod tests {
         open.sent(0);
         assert_eq!(open.owed(0), None);
         assert_eq!(open.owed(1), Some(110));
-        assert_eq!(open.forget(1), 2);
+        let given_up: Vec<u64> = std::iter::from_fn(|| open.give_up(1)).collect();
+        assert_eq!(given_up, [110, 130]);
         assert_eq!(open.owed(1), None);
     }
 }

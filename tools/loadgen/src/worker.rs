@@ -17,7 +17,7 @@ use crate::{
     outage::{Outage, Plan, RETURN, Step},
     process::{Cpu, Meter, thread_cpu},
     record::{Fault, Faults, Recorder},
-    reply::{BadFrame, frame_len, inspect},
+    reply::{BadFrame, Reply, frame_len, inspect},
     stream::{Pace, Stream},
     window::Sent,
 };
@@ -102,8 +102,7 @@ impl<'a> Worker<'a> {
         let meter = self.turns()?;
         let now = self.moments.now();
         for index in 0..self.connections.len() {
-            self.give_up_requests(index, now);
-            self.give_up_due(index, now);
+            self.give_up(index, now);
             let unwatched = self.connections[index].unwatch(self.poll.registry());
             unwatched.map_err(Error::while_doing("leave a connection"))?;
         }
@@ -200,10 +199,10 @@ impl<'a> Worker<'a> {
         let Some(progress) = &self.progress else {
             return;
         };
-        let recorded = self.recorders[0].latency.len();
+        let replies = self.recorders[0].replies;
         // What a slow reporter has no room for is told the next time.
-        if progress.try_send(recorded - self.told).is_ok() {
-            self.told = recorded;
+        if progress.try_send(replies - self.told).is_ok() {
+            self.told = replies;
         }
     }
 
@@ -246,6 +245,10 @@ impl<'a> Worker<'a> {
     }
 
     fn send(&mut self, stream_index: usize, index: usize, now: u64) {
+        if !self.connections[index].is_open() {
+            self.give_up_due(stream_index, index, now);
+            return;
+        }
         let stream = &mut self.streams[stream_index];
         let connection = &mut self.connections[index];
         let recorder = &mut self.recorders[stream_index];
@@ -255,19 +258,10 @@ impl<'a> Worker<'a> {
             let start = match &mut stream.pace {
                 Pace::Closed if now >= self.moments.end => break,
                 Pace::Closed => now,
-                Pace::Open(open) => {
-                    if !connection.is_open() {
-                        let forgotten = open.forget(index);
-                        // A broker that left on purpose has nothing to send.
-                        if connection.is_lost {
-                            self.faults.add_many(Fault::NeverSent, forgotten);
-                        }
-                    }
-                    match open.owed(index) {
-                        Some(due) => due,
-                        None => break,
-                    }
-                }
+                Pace::Open(open) => match open.owed(index) {
+                    Some(due) => due,
+                    None => break,
+                },
             };
             if !connection.has_room(frames) {
                 connection.is_blocked = true;
@@ -370,7 +364,7 @@ impl<'a> Worker<'a> {
         {
             let (frame, behind) = rest.split_at(len);
             rest = behind;
-            let reply = inspect(frame, &mut connection.opaque_hint)?;
+            let reply = inspect(frame, &mut connection.hints)?;
             let Some(sent) = connection.answered(reply.opaque) else {
                 self.faults.add(Fault::UnknownOpaque);
                 continue;
@@ -385,15 +379,9 @@ impl<'a> Worker<'a> {
                 recorder.replies += 1;
                 recorder.bytes_received += len as u64;
             }
-            if reply.code != 0 {
-                self.faults.add(Fault::Code(reply.code));
-            } else if reply.body_len == 0
-                && self
-                    .streams
-                    .get(sent.stream)
-                    .is_some_and(Stream::wants_body)
-            {
-                self.faults.add(Fault::EmptyBody);
+            let stream = self.streams.get(sent.stream);
+            if let Some(fault) = wrong(reply, stream.is_some_and(Stream::wants_body)) {
+                self.faults.add(fault);
             }
             match &mut alike {
                 Some((group, count)) if *group == sent => *count += 1,
@@ -415,34 +403,38 @@ impl<'a> Worker<'a> {
     fn lose(&mut self, index: usize, now: u64) {
         if self.connections[index].is_open() {
             self.faults.add(Fault::Closed);
-            self.give_up_requests(index, now);
-            self.connections[index].close();
             self.connections[index].is_lost = true;
+            self.give_up(index, now);
+            self.connections[index].close();
         }
     }
 
-    /// Records requests without a reply: they took at least this long, and must not be missing among the slow ones.
-    fn give_up_requests(&mut self, index: usize, now: u64) {
+    /// Gives up all that a connection waits for or has to send. It took at least this long, and must not be missing among the slow.
+    fn give_up(&mut self, index: usize, now: u64) {
+        let until = self.moments.waited_until(now);
         while let Some(sent) = self.connections[index].abandon_oldest() {
             self.faults.add(Fault::Unanswered);
-            record(&mut self.recorders, &self.moments, sent, now, 1);
+            record(&mut self.recorders, &self.moments, sent, until, 1);
+        }
+        for stream in 0..self.streams.len() {
+            self.give_up_due(stream, index, now);
         }
     }
 
-    /// Records requests that fell due and that the server left no room for until the end.
-    fn give_up_due(&mut self, index: usize, now: u64) {
-        for (stream_index, stream) in self.streams.iter_mut().enumerate() {
-            let Pace::Open(open) = &mut stream.pace else {
-                continue;
-            };
-            while let Some(start) = open.owed(index) {
-                open.sent(index);
+    /// Records what fell due and can no longer be sent.
+    fn give_up_due(&mut self, stream: usize, index: usize, now: u64) {
+        let Pace::Open(open) = &mut self.streams[stream].pace else {
+            return;
+        };
+        let connection = &self.connections[index];
+        // A broker that left on purpose has nothing to send.
+        let is_away = !connection.is_open() && !connection.is_lost;
+        let until = self.moments.waited_until(now);
+        while let Some(start) = open.give_up(index) {
+            if !is_away {
                 self.faults.add(Fault::NeverSent);
-                let sent = Sent {
-                    start,
-                    stream: stream_index,
-                };
-                record(&mut self.recorders, &self.moments, sent, now, 1);
+                let sent = Sent { start, stream };
+                record(&mut self.recorders, &self.moments, sent, until, 1);
             }
         }
     }
@@ -486,8 +478,45 @@ impl<'a> Worker<'a> {
     }
 }
 
+/// What is wrong with a reply whose request is known.
+fn wrong(reply: Reply, wants_body: bool) -> Option<Fault> {
+    if !reply.is_response {
+        Some(Fault::NoResponse)
+    } else if reply.code != 0 {
+        Some(Fault::Code(reply.code))
+    } else if wants_body && reply.body_len == 0 {
+        Some(Fault::EmptyBody)
+    } else {
+        None
+    }
+}
+
 fn record(recorders: &mut [Recorder], moments: &Moments, sent: Sent, now: u64, count: u64) {
     if sent.start >= moments.warm_end {
         recorders[sent.stream].record_latency(now - sent.start, count);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reply_is_right_if_it_is_a_response_with_code_0_and_a_body_where_one_is_wanted() {
+        let right = Reply {
+            code: 0,
+            opaque: 5,
+            is_response: true,
+            body_len: 0,
+        };
+        let request = Reply {
+            is_response: false,
+            ..right
+        };
+        let refusal = Reply { code: 17, ..right };
+        assert_eq!(wrong(right, false), None);
+        assert_eq!(wrong(right, true), Some(Fault::EmptyBody));
+        assert_eq!(wrong(request, false), Some(Fault::NoResponse));
+        assert_eq!(wrong(refusal, true), Some(Fault::Code(17)));
     }
 }

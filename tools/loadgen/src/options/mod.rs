@@ -16,6 +16,42 @@ use crate::{
 /// What `--help` prints.
 pub const HELP: &str = include_str!("help.txt");
 
+/// The options of a run. Without this list `--foo` would be asked for a value before it is found to be unknown.
+const RUN_OPTIONS: [&str; 29] = [
+    "target",
+    "workload",
+    "mode",
+    "rate",
+    "depth",
+    "connections",
+    "threads",
+    "duration",
+    "warm-up",
+    "topics",
+    "brokers",
+    "topics-per-broker",
+    "first-number",
+    "hot-topics",
+    "hot-percent",
+    "seed",
+    "register-rate",
+    "register-kind",
+    "register-topics",
+    "heartbeat-rate",
+    "heartbeat-code",
+    "disconnect-brokers",
+    "version-json",
+    "codec",
+    "report",
+    "histogram-file",
+    "plot",
+    "ready-file",
+    "server-pid",
+];
+
+/// The options of a null server.
+const NULL_OPTIONS: [&str; 4] = ["listen", "reply-bytes", "write-together", "duration"];
+
 /// What to do.
 #[derive(Debug)]
 pub enum Command {
@@ -171,28 +207,66 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command> {
     let mut parser = Parser::from_args(arguments);
     let wrong = |error: lexopt::Error| Error::new(error.to_string());
     let mut given: Vec<(String, String)> = Vec::new();
-    let mut command: Option<String> = None;
+    let mut word: Option<Kind> = None;
     while let Some(argument) = parser.next().map_err(wrong)? {
+        let kind = word.unwrap_or(Kind::Run);
         match argument {
             Arg::Short('h') | Arg::Long("help") => return Ok(Command::Help),
+            Arg::Short(letter) => return Err(unknown(&format!("-{letter}"), kind)),
             Arg::Long(name) => {
+                if !kind.options().contains(&name) {
+                    return Err(unknown(&format!("--{name}"), kind));
+                }
                 let name = name.to_owned();
                 let value = parser.value().and_then(ValueExt::string).map_err(wrong)?;
                 given.push((name, value));
             }
-            Arg::Value(value) if command.is_none() && given.is_empty() => {
-                command = Some(value.string().map_err(wrong)?);
+            Arg::Value(value) if word.is_none() && given.is_empty() => {
+                word = Some(Kind::named(&value.string().map_err(wrong)?)?);
             }
-            Arg::Short(_) | Arg::Value(_) => return Err(wrong(argument.unexpected())),
+            Arg::Value(_) => return Err(wrong(argument.unexpected())),
         }
     }
-    match command.as_deref() {
-        None | Some("run") => run_options(&given).map(|options| Command::Run(Box::new(options))),
-        Some("null") => null_options(&given).map(Command::Null),
-        Some(other) => Err(Error::new(format!(
-            "unknown command {other}; there are run and null"
-        ))),
+    match word.unwrap_or(Kind::Run) {
+        Kind::Run => run_options(&given).map(|options| Command::Run(Box::new(options))),
+        Kind::Null => null_options(&given).map(Command::Null),
     }
+}
+
+/// What the first word asks for.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Run,
+    Null,
+}
+
+impl Kind {
+    fn named(word: &str) -> Result<Self> {
+        let mut known = [Self::Run, Self::Null].into_iter();
+        let found = known.find(|kind| kind.name() == word);
+        found.ok_or_else(|| Error::new(format!("unknown command {word}; there are run and null")))
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Run => "run",
+            Self::Null => "null",
+        }
+    }
+
+    fn options(self) -> &'static [&'static str] {
+        match self {
+            Self::Run => &RUN_OPTIONS,
+            Self::Null => &NULL_OPTIONS,
+        }
+    }
+}
+
+fn unknown(option: &str, kind: Kind) -> Error {
+    let of = kind.name();
+    Error::new(format!(
+        "unknown option {option} of {of}; loadgen --help lists them all"
+    ))
 }
 
 fn null_options(given: &[(String, String)]) -> Result<NullOptions> {
@@ -210,7 +284,7 @@ fn null_options(given: &[(String, String)]) -> Result<NullOptions> {
             }
             "write-together" => options.write_together = number(name, value, 1..=1_024)?,
             "duration" => options.duration = seconds(name, value, 0.1..=86_400.0)?,
-            _ => return Err(Error::new(format!("unknown option --{name} of null"))),
+            _ => unreachable!("{name} is one of NULL_OPTIONS"),
         }
     }
     Ok(options)
@@ -361,7 +435,7 @@ fn set(options: &mut Options, name: &str, value: &str) -> Result<()> {
             let pid = number(name, value, 1..=4_194_304)?;
             options.server_pid = Some(u32::try_from(pid).expect("process numbers have 22 bits"));
         }
-        _ => return Err(Error::new(format!("unknown option --{name} of run"))),
+        _ => unreachable!("{name} is one of RUN_OPTIONS"),
     }
     Ok(())
 }

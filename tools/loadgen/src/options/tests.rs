@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use super::*;
 
 fn run(line: &str) -> Result<Options> {
@@ -70,40 +72,48 @@ fn a_refusal_says_what_was_found_and_what_is_allowed() {
 }
 
 #[test]
-fn help_names_every_option() {
-    for name in [
-        "target",
-        "workload",
-        "mode",
-        "rate",
-        "depth",
-        "connections",
-        "threads",
-        "duration",
-        "warm-up",
-        "topics",
-        "brokers",
-        "topics-per-broker",
-        "first-number",
-        "hot-topics",
-        "hot-percent",
-        "seed",
-        "register-rate",
-        "register-kind",
-        "register-topics",
-        "heartbeat-rate",
-        "heartbeat-code",
-        "disconnect-brokers",
-        "version-json",
-        "codec",
-        "report",
-        "histogram-file",
-        "plot",
-        "ready-file",
-        "server-pid",
-        "listen",
-        "reply-bytes",
+fn an_unknown_option_is_not_asked_for_a_value() {
+    for line in [
+        "--foo",
+        "--version",
+        "--foo --help",
+        "--foo=1",
+        "run --foo 1",
     ] {
-        assert!(HELP.contains(&format!("--{name} ")), "--{name}");
+        let option = if line.contains("foo") {
+            "foo"
+        } else {
+            "version"
+        };
+        let expected = format!("unknown option --{option} of run; loadgen --help lists them all");
+        assert_eq!(refusal(line), expected, "{line}");
     }
+    assert_eq!(
+        refusal("null --depth"),
+        "unknown option --depth of null; loadgen --help lists them all"
+    );
+    assert_eq!(
+        refusal("-V"),
+        "unknown option -V of run; loadgen --help lists them all"
+    );
+    assert_eq!(refusal("--depth"), "missing argument for option '--depth'");
+}
+
+#[test]
+fn every_option_is_understood_and_helped_with() {
+    for kind in [Kind::Run, Kind::Null] {
+        for name in kind.options() {
+            assert!(HELP.contains(&format!("\n  --{name} ")), "--{name}");
+            // A folder or a file may have this name; all else is wrong.
+            let line = [kind.name(), &format!("--{name}"), "/"].map(OsString::from);
+            let is_path = matches!(*name, "histogram-file" | "plot" | "ready-file");
+            assert_eq!(parse(line).is_ok(), is_path, "--{name}");
+        }
+    }
+    let options = HELP.lines().filter_map(|line| line.strip_prefix("  --"));
+    let helped: BTreeSet<&str> = options
+        .filter_map(|line| line.split_whitespace().next())
+        .collect();
+    let known = RUN_OPTIONS.into_iter().chain(NULL_OPTIONS);
+    assert_eq!(helped, known.collect());
 }

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     options::{Mode, Options},
     plot::{self, Line, Stroke},
+    process::{Cpu, Stolen},
     record::{Recorder, Summary},
     run::Phase,
 };
@@ -33,6 +34,9 @@ const BUSY_MAX: f64 = 0.95;
 /// When a hypervisor takes more, p99 of an open loop is a millisecond and more instead of a tenth of one, whoever serves:
 /// `docs/performance` has the figures.
 const STOLEN_MAX: f64 = 0.003;
+
+/// Fewer ticks than this are a greater share of a short run than `STOLEN_MAX`, and may be almost nothing.
+const STOLEN_TICKS_MIN: u64 = 3;
 
 /// Figures of one kind of request that need more than its record.
 struct Rates {
@@ -91,7 +95,7 @@ impl Report<'_> {
             writeln!(out, "\n{}", self.title(phase))?;
             writeln!(
                 out,
-                "  {:<20}{:>12}{:>10}{:>10}{:>10}{:>10}{:>10}{:>10}{:>10}",
+                "  {:<20} {:>11} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}",
                 "µs", "requests/s", "p50", "p90", "p99", "p99.9", "max", "MB/s in", "MB/s out"
             )?;
             for recorder in &phase.recorders {
@@ -105,25 +109,25 @@ impl Report<'_> {
     /// The one number of a phase.
     fn headline(&self, phase: &Phase) -> String {
         let recorder = &phase.recorders[0];
+        let answered = Summary::of(&recorder.latency).filter(|_| recorder.replies > 0);
+        let figure = match (phase.mode, answered) {
+            (_, None) => "no replies, ".to_owned(),
+            (Mode::Closed, Some(_)) => {
+                let rate = grouped(Rates::of(recorder, phase).requests);
+                format!("throughput {rate} requests/s, ")
+            }
+            (Mode::Open, Some(latency)) => format!("p99.9 {:.1} µs ", latency.p999),
+        };
+        let load = match phase.mode {
+            Mode::Closed => "closed loop".to_owned(),
+            Mode::Open => format!("at {} requests/s, open loop", grouped(self.options.rate)),
+        };
         let doubt = if phase.faults.is_empty() {
             ""
         } else {
             ", WITH FAULTS"
         };
-        match phase.mode {
-            Mode::Closed => {
-                let rate = Rates::of(recorder, phase).requests;
-                format!(
-                    "throughput {} requests/s, closed loop{doubt}",
-                    grouped(rate)
-                )
-            }
-            Mode::Open => {
-                let p999 = Summary::of(&recorder.latency).map_or(f64::NAN, |s| s.p999);
-                let rate = grouped(self.options.rate);
-                format!("p99.9 {p999:.1} µs at {rate} requests/s, open loop{doubt}")
-            }
-        }
+        format!("{figure}{load}{doubt}")
     }
 
     fn title(&self, phase: &Phase) -> String {
@@ -209,7 +213,10 @@ impl Report<'_> {
             })
         });
         object.insert("server".to_owned(), server.into());
-        object.insert("stolenShare".to_owned(), phase.stolen.into());
+        let stolen = phase.stolen;
+        object.insert("stolenShare".to_owned(), stolen.map(|s| s.share).into());
+        let milliseconds = stolen.map(Stolen::milliseconds);
+        object.insert("stolenMilliseconds".to_owned(), milliseconds.into());
         object.into()
     }
 
@@ -243,11 +250,11 @@ impl Report<'_> {
 fn write_rows(out: &mut String, recorder: &Recorder, phase: &Phase) -> std::fmt::Result {
     let rates = Rates::of(recorder, phase);
     if let Some(latency) = Summary::of(&recorder.latency) {
-        write!(out, "  {:<20}{:>12.0}", recorder.name, rates.requests)?;
+        write!(out, "  {:<20} {:>11.0}", recorder.name, rates.requests)?;
         write_summary(out, latency)?;
         writeln!(
             out,
-            "{:>10.1}{:>10.1}",
+            " {:>9.1} {:>9.1}",
             rates.received / 1e6,
             rates.sent / 1e6
         )?;
@@ -268,18 +275,16 @@ fn write_summary(out: &mut String, summary: Summary) -> std::fmt::Result {
         summary.p999,
         summary.max,
     ] {
-        write!(out, "{value:>10.1}")?;
+        write!(out, " {value:>9.1}")?;
     }
     Ok(())
 }
 
 fn write_costs(out: &mut String, phase: &Phase) -> std::fmt::Result {
-    let per_request = |nanoseconds: u64| per_request(nanoseconds, phase).unwrap_or(f64::NAN);
-    let all = per_request(phase.cpu.user + phase.cpu.system);
-    let user = per_request(phase.cpu.user);
     writeln!(
         out,
-        "  generator CPU {all:.0} ns/request ({user:.0} in user mode), {:.0} % busy{}",
+        "  generator CPU {}, {:.0} % busy{}",
+        cpu_text(phase.cpu, phase),
         phase.busy * 100.0,
         if phase.busy > BUSY_MAX {
             ": at its limit, which may be what is measured"
@@ -288,24 +293,25 @@ fn write_costs(out: &mut String, phase: &Phase) -> std::fmt::Result {
         }
     )?;
     if let Some(server) = phase.server {
-        let all = per_request(server.cpu.user + server.cpu.system);
-        let user = per_request(server.cpu.user);
         writeln!(
             out,
-            "  server CPU {all:.0} ns/request ({user:.0} in user mode), {} KiB resident",
+            "  server CPU {}, {} KiB resident",
+            cpu_text(server.cpu, phase),
             server.resident_kib
         )?;
     }
-    if let Some(stolen) = phase.stolen.filter(|stolen| *stolen > 0.0) {
-        let percent = stolen * 100.0;
-        let doubt = if stolen > STOLEN_MAX {
-            ": latencies of milliseconds are most likely its doing"
+    if let Some(stolen) = phase.stolen.filter(|stolen| stolen.ticks > 0) {
+        let percent = stolen.share * 100.0;
+        let is_doubtful = stolen.ticks >= STOLEN_TICKS_MIN && stolen.share > STOLEN_MAX;
+        let doubt = if is_doubtful {
+            ": latencies of milliseconds may be its doing"
         } else {
             ""
         };
         writeln!(
             out,
-            "  a hypervisor took {percent:.2} % of the processors{doubt}"
+            "  a hypervisor took {} ms of all processors together, {percent:.2} %{doubt}",
+            stolen.milliseconds()
         )?;
     }
     let first = &phase.recorders[0];
@@ -326,6 +332,14 @@ fn write_costs(out: &mut String, phase: &Phase) -> std::fmt::Result {
         writeln!(out, "  FAULT {}: {count}", fault.name())?;
     }
     Ok(())
+}
+
+fn cpu_text(cpu: Cpu, phase: &Phase) -> String {
+    let all = cpu.user + cpu.system;
+    match per_request(all, phase).zip(per_request(cpu.user, phase)) {
+        Some((all, user)) => format!("{all:.0} ns/request ({user:.0} in user mode)"),
+        None => format!("{:.1} ms", all as f64 / 1e6),
+    }
 }
 
 fn per_request(nanoseconds: u64, phase: &Phase) -> Option<f64> {

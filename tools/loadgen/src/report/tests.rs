@@ -1,7 +1,6 @@
 use super::*;
 use crate::{
     options::{self, Command},
-    process::Cpu,
     record::{Fault, Faults},
     run::ServerUse,
 };
@@ -41,7 +40,10 @@ fn phase(mode: Mode) -> Phase {
             cpu,
             resident_kib: 5_000,
         }),
-        stolen: Some(0.0125),
+        stolen: Some(Stolen {
+            ticks: 5,
+            share: 0.0125,
+        }),
     }
 }
 
@@ -65,7 +67,7 @@ fn the_table_leads_with_throughput_and_tail() {
         "generator late by",
         "generator CPU 3000 ns/request (1000 in user mode), 50 % busy\n",
         "server CPU 3000 ns/request (1000 in user mode), 5000 KiB resident",
-        "a hypervisor took 1.25 % of the processors: ",
+        "a hypervisor took 50 ms of all processors together, 1.25 %: latencies",
         "replies of 1000 bytes on average",
         "no faults",
     ] {
@@ -84,6 +86,7 @@ fn the_json_says_the_same() {
     assert_eq!(open["requests"][0]["latenessMicroseconds"]["count"], 2_000);
     assert_eq!(open["server"]["residentKib"], 5_000);
     assert_eq!(open["stolenShare"], 0.0125);
+    assert_eq!(open["stolenMilliseconds"], 50);
     assert_eq!(open["generator"]["cpuNanosecondsPerRequest"], 3_000.0);
 }
 
@@ -98,6 +101,55 @@ fn a_fault_is_shown_and_remembered() {
     assert!(report.text().contains("FAULT code 17: 1"));
     assert!(report.text().contains("closed loop, WITH FAULTS"));
     assert_eq!(report.json()["phases"][0]["faults"]["code 17"], 1);
+}
+
+#[test]
+fn wide_values_do_not_run_together() {
+    let (options, mut phases) = (options(), [phase(Mode::Open)]);
+    let recorder = &mut phases[0].recorders[0];
+    *recorder = Recorder::new("route");
+    recorder.record_latency(120_000_000_000, 10);
+    recorder.record_lateness(120_000_000_000);
+    recorder.replies = 1_000_000_000_000;
+    let text = report(&options, &phases).text();
+    let fields = |start| {
+        let row = text
+            .lines()
+            .find(|line| line.trim_start().starts_with(start));
+        row.unwrap().split_whitespace().count()
+    };
+    assert_eq!(fields("route"), 9, "{text}");
+    assert_eq!(fields("generator late by"), 3 + 5, "{text}");
+}
+
+#[test]
+fn a_hypervisor_is_suspected_when_ticks_and_share_are_many() {
+    let options = options();
+    let is_suspected = |ticks, share| {
+        let mut phases = [phase(Mode::Open)];
+        phases[0].stolen = Some(Stolen { ticks, share });
+        let text = report(&options, &phases).text();
+        text.contains("latencies of milliseconds may be its doing")
+    };
+    assert!(is_suspected(3, 0.0031));
+    assert!(!is_suspected(2, 0.05), "one tick of a short run");
+    assert!(!is_suspected(3, 0.003), "a little of a long run");
+}
+
+#[test]
+fn a_server_that_never_answers_has_no_figures() {
+    let options = options();
+    let mut phases = [phase(Mode::Closed), phase(Mode::Open), phase(Mode::Open)];
+    phases[0].recorders[0] = Recorder::new("route");
+    phases[1].recorders[0] = Recorder::new("route");
+    // Requests that were given up are in the histogram, and are no replies.
+    phases[2].recorders[0].replies = 0;
+    let text = report(&options, &phases).text();
+    let headlines: Vec<&str> = text.lines().filter(|l| l.contains("no replies")).collect();
+    let open = "  no replies, at 1,000 requests/s, open loop";
+    assert_eq!(headlines, ["  no replies, closed loop", open, open]);
+    assert!(text.contains("generator CPU 6.0 ms, 50 % busy"), "{text}");
+    assert!(!text.contains("NaN"), "{text}");
 }
 
 #[test]
