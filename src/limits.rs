@@ -237,6 +237,9 @@ pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long a connection to a broker is kept after its last use: the original's default (spec 5.2).
 pub const NOTIFIER_IDLE_TIMEOUT: Duration = Duration::from_secs(120);
 
+/// Longest file of settings (`-c`) in bytes: many times what the settings take, for a device has no end.
+pub const CONFIG_FILE_LEN_MAX: usize = 16 * 1024 * 1024;
+
 /// Jobs that wait for the persister: at most one a file is out.
 pub const PERSIST_JOBS_MAX: usize = 4;
 

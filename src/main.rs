@@ -6,7 +6,7 @@
 )]
 
 use std::{
-    env, fs,
+    env,
     io::{self, Write},
     path::Path,
     process::ExitCode,
@@ -19,7 +19,7 @@ use waypost::{
     protocol::kv_file::{self, KvFile},
     registry::KvTable,
     server::{
-        Server, descriptors,
+        Server, config_file, descriptors,
         kv_store::{self, LoadError, Loaded},
         signal::{Ended, StopSignals},
     },
@@ -98,8 +98,12 @@ fn configure(options: &Options) -> Result<Config, Failure> {
         rocketmq_home: variable("ROCKETMQ_HOME"),
     });
     if let Some(path) = &options.config_file {
-        let bytes = fs::read(path).map_err(|error| format!("cannot read {path} (-c): {error}"))?;
-        for finding in config.load_file(path, &bytes) {
+        let found = config_file::read(Path::new(path))
+            .map_err(|error| format!("cannot read {path} (-c): {error}"))?;
+        if let Some(problem) = found.problem {
+            eprintln!("{problem}");
+        }
+        for finding in config.load_file(path, &found.bytes) {
             eprintln!("{path}: {finding}");
         }
         print(&format!("load config properties file OK, {path}\n"))?;

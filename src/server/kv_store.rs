@@ -9,7 +9,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::file;
+use super::{
+    file,
+    temporary::{Access, Temporary, with_suffix},
+};
 
 /// What was found.
 #[derive(Debug, PartialEq)]
@@ -43,12 +46,13 @@ impl std::error::Error for LoadError {}
 /// What became of one of the two files.
 enum Content<T> {
     Missing,
-    Damaged(String),
+    /// Why, and its bytes.
+    Damaged(String, Vec<u8>),
     /// With its bytes.
     Whole(T, Vec<u8>),
 }
 
-/// Loads `path`, or its backup if that is damaged.
+/// Loads `path`, or its backup if that is damaged. What is a device or a pipe is not read, since nothing is ever kept there.
 ///
 /// # Errors
 ///
@@ -57,11 +61,24 @@ pub fn load<T: Default, E: fmt::Display>(
     path: &Path,
     decode: impl Fn(&[u8]) -> Result<T, E>,
 ) -> Result<Loaded<T>, LoadError> {
-    let content = read(path, &decode).map_err(|error| LoadError {
+    if fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
+        return Ok(Loaded {
+            table: T::default(),
+            problems: Vec::new(),
+        });
+    }
+    let failed = |error| LoadError {
         path: path.to_owned(),
         error,
-    })?;
-    Ok(match content {
+    };
+    // Backups lie beside the file itself.
+    let path = &file::target(path).map_err(failed)?;
+    let mended = match file::mend(path) {
+        Ok(false) => None,
+        Ok(true) => Some(file::mended_text(path)),
+        Err(error) => Some(format!("cannot restore {}: {error}", path.display())),
+    };
+    let mut loaded = match read(path, &decode).map_err(failed)? {
         // A backup alone does not count: it is what an operator leaves who removes the file.
         Content::Missing => Loaded {
             table: T::default(),
@@ -71,8 +88,10 @@ pub fn load<T: Default, E: fmt::Display>(
             table,
             problems: Vec::new(),
         },
-        Content::Damaged(damage) => recover(path, &damage, decode),
-    })
+        Content::Damaged(damage, bytes) => recover(path, &damage, &bytes, decode),
+    };
+    loaded.problems.extend(mended);
+    Ok(loaded)
 }
 
 /// Whether the file can be written when it has to be: better known at start than at the first change.
@@ -88,10 +107,11 @@ pub fn check_writable(path: &Path) -> io::Result<()> {
 fn recover<T: Default, E: fmt::Display>(
     path: &Path,
     damage: &str,
+    bytes: &[u8],
     decode: impl Fn(&[u8]) -> Result<T, E>,
 ) -> Loaded<T> {
     let backup = file::backup_of(path);
-    let aside = keep_aside(path);
+    let aside = keep_aside(path, bytes);
     let mut problems = vec![match &aside {
         Ok(aside) => format!(
             "{} is damaged: {damage}; it is kept as {}",
@@ -121,17 +141,17 @@ fn recover<T: Default, E: fmt::Display>(
         Ok(Content::Missing) => {
             problems.push(format!("there is no {}: {nothing}", backup.display()));
             if is_kept {
-                written = fs::remove_file(path);
+                written = remove(path);
             }
             T::default()
         }
-        Ok(Content::Damaged(damage)) => {
+        Ok(Content::Damaged(damage, _)) => {
             problems.push(format!(
                 "{} is damaged too: {damage}; {nothing}",
                 backup.display()
             ));
             if is_kept {
-                written = fs::remove_file(path);
+                written = remove(path);
             }
             T::default()
         }
@@ -149,6 +169,15 @@ fn recover<T: Default, E: fmt::Display>(
     Loaded { table, problems }
 }
 
+/// Removes what is kept elsewhere.
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        // A mount of its own, such as an empty file that was made for a container, stays until there is something to put into it.
+        Err(error) if error.kind() != ErrorKind::ResourceBusy => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
 fn read<T, E: fmt::Display>(
     path: &Path,
     decode: impl Fn(&[u8]) -> Result<T, E>,
@@ -164,11 +193,12 @@ fn read<T, E: fmt::Display>(
     {
         // Nobody writes such a file on purpose: the original leaves an empty one when it is killed while it writes, and a file
         // system one full of zeros when the power fails.
-        return Ok(Content::Damaged(format!("it is {}", emptiness(&bytes))));
+        let damage = format!("it is {}", emptiness(&bytes));
+        return Ok(Content::Damaged(damage, bytes));
     }
     Ok(match decode(&bytes) {
         Ok(table) => Content::Whole(table, bytes),
-        Err(error) => Content::Damaged(error.to_string()),
+        Err(error) => Content::Damaged(error.to_string(), bytes),
     })
 }
 
@@ -180,18 +210,20 @@ fn emptiness(bytes: &[u8]) -> &'static str {
     }
 }
 
-/// Gives a damaged file a second name, the first free one.
-fn keep_aside(path: &Path) -> io::Result<PathBuf> {
+/// Copies a damaged file to the first free name, unless an earlier start has: one that cannot replace the file finds it again and
+/// again. A second name of it would not do, since the file may have to be written in place.
+fn keep_aside(path: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
     let mut number = 1_u32;
     loop {
-        let aside = file::with_suffix(path, &format!(".damaged-{number}"));
-        match fs::hard_link(path, &aside) {
-            Ok(()) => return Ok(aside),
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => number += 1,
-            // A file system without second names.
-            Err(_) if !aside.exists() => return fs::copy(path, &aside).map(|_| aside),
-            Err(error) => return Err(error),
+        let aside = with_suffix(path, &format!(".damaged-{number}"));
+        if fs::symlink_metadata(&aside).is_err() {
+            Temporary::write(path, bytes, Access::of(path)?)?.put(&aside)?;
+            return Ok(aside);
         }
+        if file::read_regular(&aside)?.is_some_and(|kept| kept == bytes) {
+            return Ok(aside);
+        }
+        number += 1;
     }
 }
 
@@ -288,6 +320,35 @@ mod tests {
         );
         assert_eq!(fs::read_to_string(file::backup_of(&path)).unwrap(), "b>");
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn what_is_kept_aside_already_is_not_kept_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("kv");
+        for _ in 0..2 {
+            fs::write(&path, "<a").unwrap();
+            assert_eq!(loaded(&path).table, "");
+        }
+        assert!(folder.path().join("kv.damaged-1").exists());
+        assert!(!folder.path().join("kv.damaged-2").exists());
+    }
+
+    #[test]
+    fn behind_a_symbolic_link_the_backup_is_found_beside_the_file_and_the_link_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let link = folder.path().join("link");
+        let path = folder.path().join("kv");
+        fs::write(&path, "<a").unwrap();
+        fs::write(file::backup_of(&path), "<b>").unwrap();
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+
+        assert_eq!(loaded(&link).table, "<b>");
+
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "<b>");
+        let kept = fs::read_to_string(folder.path().join("kv.damaged-1"));
+        assert_eq!(kept.unwrap(), "<a");
     }
 
     #[test]

@@ -7,6 +7,7 @@
 
 mod acceptor;
 pub mod clock;
+pub mod config_file;
 pub mod descriptors;
 mod file;
 mod helper;
@@ -18,6 +19,7 @@ mod persister;
 pub mod signal;
 mod start;
 mod stats;
+mod temporary;
 mod worker;
 pub mod writer;
 

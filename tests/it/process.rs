@@ -4,13 +4,15 @@ use std::{
     fs,
     io::{BufRead, BufReader, Read},
     net::{SocketAddr, TcpListener},
+    os::unix::fs::FileTypeExt,
     path::{Path, PathBuf},
     process::{Child, ChildStdout, Command, Output, Stdio},
+    thread,
 };
 
 use tempfile::TempDir;
 
-use super::client::{Client, get_kv, put_kv, route};
+use super::client::{Answer, Client, get_kv, put_kv, request, route};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_mqnamesrv");
 
@@ -49,6 +51,16 @@ impl Home {
 
     fn config_file(&self) -> PathBuf {
         self.folder.path().join("namesrv.properties")
+    }
+
+    /// What lies in the folder, sorted.
+    fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.folder.path()).unwrap();
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
     }
 
     fn command(&self) -> Command {
@@ -402,6 +414,201 @@ fn i1_an_acknowledged_kv_value_survives_being_killed_at_any_moment() {
         }
         process.kill();
     }
+}
+
+/// An update of the configuration (318).
+fn update(opaque: i64, text: &str) -> Vec<u8> {
+    request(318, opaque, &[], text.as_bytes())
+}
+
+fn remark(answer: &Answer) -> &str {
+    answer.header["remark"].as_str().unwrap()
+}
+
+fn make_pipe(path: &Path) {
+    let status = Command::new("mkfifo").arg(path).status().unwrap();
+    assert!(status.success());
+}
+
+fn is_pipe(path: &Path) -> bool {
+    fs::symlink_metadata(path).unwrap().file_type().is_fifo()
+}
+
+#[test]
+fn a_kv_file_that_is_a_pipe_is_neither_read_nor_replaced() {
+    let home = Home::new();
+    make_pipe(&home.kv_file());
+
+    let process = home.start();
+    let mut client = process.connect();
+    let refused = client.ask(&put_kv(1, "k", "v"));
+    assert_eq!(refused.code, 1);
+    assert!(remark(&refused).contains("it is a pipe"), "{refused:?}");
+    assert_eq!(client.ask(&get_kv(2, "k")).code, 22);
+    process.signal("-TERM");
+    let lines = process.lines.concat() + &process.wait().1;
+
+    let warnings = lines.lines().filter(|line| line.contains(" WARN "));
+    assert_eq!(warnings.count(), 1, "{lines}");
+    assert!(is_pipe(&home.kv_file()));
+    assert_eq!(home.names(), ["kv.json", "namesrv.properties"]);
+}
+
+#[test]
+fn a_configuration_may_come_from_a_pipe_which_is_not_replaced() {
+    let home = Home::new();
+    let text = fs::read(home.config_file()).unwrap();
+    fs::remove_file(home.config_file()).unwrap();
+    make_pipe(&home.config_file());
+    let pipe = home.config_file();
+    let writer = thread::Builder::new()
+        .spawn(move || fs::write(pipe, text))
+        .unwrap();
+
+    let process = home.start();
+    writer.join().unwrap().unwrap();
+    let mut client = process.connect();
+    let refused = client.ask(&update(1, "orderMessageEnable=true"));
+    assert_eq!(refused.code, 1);
+    assert!(remark(&refused).contains("it is a pipe"), "{refused:?}");
+    assert_eq!(client.ask(&put_kv(2, "k", "v")).code, 0);
+    process.signal("-TERM");
+    let lines = process.lines.concat() + &process.wait().1;
+
+    let warnings = lines.lines().filter(|line| line.contains(" WARN "));
+    assert_eq!(warnings.count(), 1, "{lines}");
+    assert!(is_pipe(&home.config_file()));
+    assert_eq!(home.names(), ["kv.json", "namesrv.properties"]);
+}
+
+/// What makes a mount namespace here, if anything may.
+fn unshare() -> Option<Command> {
+    let ways: [&[&str]; 2] = [&["--mount"], &["--user", "--map-root-user", "--mount"]];
+    ways.into_iter().find_map(|arguments| {
+        let command = || {
+            let mut command = Command::new("unshare");
+            command.args(arguments);
+            command
+        };
+        let mut probe = command();
+        probe.args(["sh", "-c", "mount -t tmpfs tmpfs /mnt"]);
+        let output = probe.output().ok()?;
+        output.status.success().then(command)
+    })
+}
+
+/// Both files are mounts of their own, as with `docker run -v file:file` or a `subPath`. They lie in `small`, which has 32 KiB and
+/// ends with the process.
+const MOUNT: &str = "mount -t tmpfs -o size=32k tmpfs $0/small && cp $0/kv.json $0/namesrv.properties $0/small &&
+    mount --bind $0/small/kv.json $0/kv.json && mount --bind $0/small/namesrv.properties $0/namesrv.properties &&
+    exec $1 -c $0/namesrv.properties";
+
+/// A server whose files are mounts, unless no mount is permitted here.
+#[expect(clippy::print_stdout, reason = "a test that is not run says why")]
+fn start_mounted(home: &Home, kv: &str) -> Option<Process> {
+    let Some(mut command) = unshare() else {
+        println!("not run: no mount namespace is permitted here (unshare --mount)");
+        return None;
+    };
+    fs::write(home.kv_file(), kv).unwrap();
+    fs::create_dir(home.folder.path().join("small")).unwrap();
+    home.equip(&mut command);
+    command.args(["sh", "-c", MOUNT]);
+    command.arg(home.folder.path()).arg(BINARY);
+    Some(Process::of(command))
+}
+
+#[test]
+fn an_empty_file_that_was_made_to_be_mounted_is_written() {
+    let home = Home::new();
+    let Some(process) = start_mounted(&home, "") else {
+        return;
+    };
+    assert_eq!(process.connect().ask(&put_kv(1, "k", "v")).code, 0);
+    process.signal("-TERM");
+    let lines = process.lines.concat() + &process.wait().1;
+    assert!(!lines.contains("cannot write"), "{lines}");
+}
+
+#[test]
+fn files_that_are_mounts_of_their_own_are_written_in_place_with_a_backup() {
+    let home = Home::new();
+    let first = r#"{"configTable":{"n":{"first":"1"}}}"#;
+    let Some(process) = start_mounted(&home, first) else {
+        return;
+    };
+    let seen = |path: &Path| {
+        let root = PathBuf::from(format!("/proc/{}/root", process.child.id()));
+        fs::read_to_string(root.join(path.strip_prefix("/").unwrap())).unwrap()
+    };
+    let backup_of = |path: &Path| fs::read_to_string(format!("{}.bak", path.display())).unwrap();
+    let original = fs::read_to_string(home.config_file()).unwrap();
+    let mut client = process.connect();
+
+    assert_eq!(client.ask(&put_kv(1, "k", "one")).code, 0);
+    assert_eq!(backup_of(&home.kv_file()), first);
+    let kept = seen(&home.kv_file());
+    assert!(kept.contains("one"), "{kept}");
+    let updated = client.ask(&update(2, "orderMessageEnable=true"));
+    assert_eq!(updated.code, 0, "{updated:?}");
+    assert!(seen(&home.config_file()).contains("orderMessageEnable=true"));
+    assert_eq!(backup_of(&home.config_file()), original);
+
+    // There is room for it beside the file, but not in it.
+    let refused = client.ask(&put_kv(3, "k", &"x".repeat(40_000)));
+    assert_eq!(refused.code, 1);
+    assert_eq!(seen(&home.kv_file()), kept);
+    assert_eq!(client.ask(&put_kv(4, "k", "two")).code, 0);
+    assert_eq!(backup_of(&home.kv_file()), kept);
+    assert!(seen(&home.kv_file()).contains("two"));
+    assert_eq!(
+        home.names(),
+        [
+            "kv.json",
+            "kv.json.bak",
+            "namesrv.properties",
+            "namesrv.properties.bak",
+            "small"
+        ]
+    );
+    process.signal("-TERM");
+    let (_, lines) = process.wait();
+    let warnings = lines.matches("is a mount of its own").count();
+    assert_eq!(warnings, 2, "one for each: {lines}");
+}
+
+#[test]
+fn a_second_server_with_the_same_kv_file_says_so_and_both_can_write() {
+    let home = Home::new();
+    let one = home.start();
+    let mut client = one.connect();
+    assert_eq!(client.ask(&put_kv(1, "k", "one")).code, 0);
+
+    let other = home.start();
+    assert_eq!(other.connect().ask(&put_kv(1, "k", "other")).code, 0);
+    assert_eq!(client.ask(&put_kv(2, "k", "again")).code, 0);
+    for process in [one, other] {
+        process.signal("-TERM");
+        let lines = process.lines.concat() + &process.wait().1;
+        let warnings = lines.matches("is also another server's").count();
+        assert_eq!(warnings, 1, "{lines}");
+    }
+    // Nobody is there any more.
+    let process = home.start();
+    process.signal("-TERM");
+    let lines = process.lines.concat() + &process.wait().1;
+    assert!(!lines.contains("another server"), "{lines}");
+}
+
+#[test]
+fn what_a_killed_server_has_left_beside_its_files_is_removed_at_the_next_start() {
+    let home = Home::new();
+    for path in [home.kv_file(), home.config_file()] {
+        fs::write(format!("{}.1-0.tmp", path.display()), b"ha").unwrap();
+    }
+    let process = home.start();
+    assert_eq!(process.connect().ask(&put_kv(1, "k", "v")).code, 0);
+    assert_eq!(home.names(), ["kv.json", "namesrv.properties"]);
 }
 
 #[test]
