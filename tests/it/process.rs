@@ -88,10 +88,12 @@ impl Home {
     }
 
     fn command_after(&self, preparation: &str, redirection: &str) -> Command {
-        let mut command = Command::new("sh");
+        let mut command = Command::new("env");
         self.equip(&mut command);
         let file = self.config_file();
-        command.arg("-c").arg(format!(
+        // Whoever runs the tests in the background has them ignore some signals, which a shell cannot undo.
+        command.arg("--default-signal=HUP,INT,QUIT");
+        command.arg("sh").arg("-c").arg(format!(
             "{preparation}; exec {BINARY} -c {} {redirection}",
             file.display()
         ));
@@ -203,7 +205,7 @@ fn i4_it_says_what_it_loads_where_state_lives_and_where_it_listens() {
 #[test]
 fn a_signal_ends_it_in_order() {
     for signal in ["-TERM", "-INT", "-HUP"] {
-        let process = Home::new().start();
+        let process = Home::new().start_after(":");
         let mut client = process.connect();
         assert_eq!(client.ask(&route(1, "none")).code, 17);
         process.signal(signal);
