@@ -161,7 +161,7 @@ keys! {
     }
     Server {
         ListenPort "listenPort" Int(0, 65535), Is("9876"), Restart, "TCP port; 0 = any free one";
-        BindAddress "bindAddress" Address, Is("0.0.0.0"), Restart, "Address to listen at";
+        BindAddress "bindAddress" Address, Is("0.0.0.0"), Restart, "Address to listen at; `0.0.0.0` = all addresses, those of IPv6 too";
         ServerWorkerThreads "serverWorkerThreads" COUNT, Is("8"), THREADS, "Codec threads";
         ServerCallbackExecutorThreads "serverCallbackExecutorThreads" ANY_INT, Is("0"), THREADS, "Callback threads";
         ServerSelectorThreads "serverSelectorThreads" SIZE, Is("3"), THREADS, "I/O threads";
