@@ -95,9 +95,10 @@ impl Server {
 
     /// Something that logs what the server holds, whenever it is called.
     pub fn status_reporter(&self) -> impl FnMut() + Send + use<> {
-        let mut snapshots = self.snapshots.subscribe();
+        let snapshots = self.snapshots.clone();
         move || {
-            let (topics, groups, live) = snapshots.load().counts();
+            // A subscriber that lasted would pin the version that it saw.
+            let (topics, groups, live) = snapshots.subscribe().load().counts();
             tracing::info!("{topics} topics, {groups} broker groups, {live} live brokers");
         }
     }
