@@ -94,6 +94,12 @@ impl Admission {
         lanes.into_iter().filter_map(Lane::poll_timeout).min()
     }
 
+    /// The holder has sent more than was read: its answers wait for their way, for which this server may be to blame (it was stopped). So it
+    /// gets its time once more, but only once, for it may also be that it does not take them. Says whether it does.
+    pub fn put_off(&mut self, id: ConnectionId, now: Timestamp) -> bool {
+        self.usual.put_off(id, now) || self.huge.put_off(id, now)
+    }
+
     /// The holders to close: they stall while others wait. Each is to be [`Self::release`]d.
     #[must_use]
     pub fn stalled(&self, now: Timestamp) -> Vec<ConnectionId> {
@@ -123,6 +129,8 @@ struct Holder {
     stalls_at: Option<Timestamp>,
     /// When the whole frame has to be there.
     ends_at: Timestamp,
+    /// It has had its time once more.
+    put_off: bool,
 }
 
 impl Lane {
@@ -197,6 +205,16 @@ impl Lane {
             .collect()
     }
 
+    fn put_off(&mut self, id: ConnectionId, now: Timestamp) -> bool {
+        let Some(holder) = self.holders.get_mut(&id).filter(|holder| !holder.put_off) else {
+            return false;
+        };
+        holder.ends_at = whole_frame_by(holder.reserved, now);
+        holder.stalls_at = Some(now.after(ADMISSION_STALL_TIMEOUT));
+        holder.put_off = true;
+        true
+    }
+
     /// Whether `frame_len` more bytes fit. A lone frame always does, whatever the frame limit is set to.
     fn fits(&self, frame_len: usize) -> bool {
         self.holders.is_empty() || self.used + frame_len <= self.budget
@@ -209,6 +227,7 @@ impl Lane {
             progress: arrived,
             stalls_at: Some(now.after(ADMISSION_STALL_TIMEOUT)),
             ends_at: whole_frame_by(frame_len, now),
+            put_off: false,
         };
         self.holders.insert(id, holder);
     }
@@ -315,6 +334,19 @@ mod tests {
             Some(at(13_000)),
             "the whole frame has 13 seconds"
         );
+    }
+
+    #[test]
+    fn who_was_not_read_gets_its_time_once_more_and_no_more() {
+        let mut admission = Admission::new(4 * MIB);
+        assert!(admission.ask(id(0), MIB, 100, at(0)));
+        assert!(!admission.ask(id(1), MIB, 0, at(0)));
+        assert!(admission.put_off(id(0), at(6000)));
+        assert_eq!(admission.poll_timeout(), Some(at(11_000)));
+        assert!(admission.stalled(at(10_999)).is_empty());
+        assert_eq!(admission.stalled(at(11_000)), [id(0)]);
+        assert!(!admission.put_off(id(0), at(11_000)));
+        assert!(!admission.put_off(id(1), at(11_000)), "it holds nothing");
     }
 
     #[test]

@@ -259,6 +259,11 @@ impl<S: Read + Write> Peer<S> {
         }
     }
 
+    /// Whether it has sent something that was not read.
+    pub(super) fn is_unread(&self) -> bool {
+        self.readable
+    }
+
     /// One read. One snapshot answers all that it completes, loaded after the read: a peer that was told of a change, by
     /// whomever, and then asks, sees it.
     fn read(&mut self, id: ConnectionId, desk: &mut Desk<impl Edge>) -> Result<usize, CloseReason> {

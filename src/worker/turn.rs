@@ -391,7 +391,11 @@ impl<E: Edge> Worker<E> {
     /// Closes those that had kept others from sending for too long at `now`.
     fn close_stalled(&mut self, now: Timestamp) {
         for id in self.desk.admission.stalled(now) {
-            self.close(id, &CloseReason::Stalled);
+            let peer = self.connections.get_mut(id);
+            let is_unread = peer.is_some_and(|peer| peer.is_unread());
+            if !(is_unread && self.desk.admission.put_off(id, self.desk.now)) {
+                self.close(id, &CloseReason::Stalled);
+            }
         }
     }
 

@@ -2,11 +2,11 @@
 //! here as a failure prints it, and failed before its fault was mended.
 
 use super::{
-    request::{Name, Registration, Request},
+    request::{Name, Registration, Request, Topic},
     run::play,
     script::{
         Ending, Room, Script,
-        Step::{self, Deliver, Finish, Help, Pass, Stall, Work, Write},
+        Step::{self, Deliver, Finish, Help, Pass, Settle, Stall, Work, Write},
     },
 };
 
@@ -258,6 +258,71 @@ fn a_zone_does_not_see_a_slave_of_another_that_acts_as_master() {
 }
 
 /// Plays a script of this file, which is there as it would be printed.
+#[test]
+fn who_is_not_read_while_its_answers_wait_is_not_closed_for_a_stop_of_the_process() {
+    assert_passes(&Script {
+        start: vec![],
+        room: Room {
+            commands: 2,
+            orders: 1,
+            credits: 3,
+            high_water: 200,
+            socket: 64,
+        },
+        steps: vec![
+            send(0, register(usual("a", "h1:1"))),
+            Settle,
+            send(2, register(usual("a", "h3:1"))),
+            send(
+                2,
+                register(Registration {
+                    id: -1,
+                    topics: vec![Topic {
+                        name: "a",
+                        perm: 2,
+                        queues: 4,
+                        flag: 3,
+                    }],
+                    ..usual("a", "h3:1")
+                }),
+            ),
+            Work,
+            send(
+                2,
+                register(Registration {
+                    padding: 131072,
+                    ..usual("a", "h3:1")
+                }),
+            ),
+            Deliver {
+                slot: 2,
+                bytes: 66536,
+            },
+            Work,
+            Write { commands: 2 },
+            Deliver {
+                slot: 2,
+                bytes: 66536,
+            },
+            send(
+                3,
+                register(Registration {
+                    padding: 131072,
+                    ..usual("a", "h4:1")
+                }),
+            ),
+            Deliver {
+                slot: 3,
+                bytes: 66536,
+            },
+            Work,
+            Pass { millis: 6000 },
+            Work,
+        ],
+        ending: Ending::Leave,
+    });
+}
+
 fn assert_passes(script: &Script) {
     let printed = script.to_string();
     let squeezed = |text: &str| text.replace(|letter| ", \n".contains(letter), "");
