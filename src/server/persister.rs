@@ -24,24 +24,32 @@ pub(super) struct Paths {
 /// The thread that writes files.
 #[derive(Debug)]
 pub(super) struct Persister {
-    pub(super) paths: Paths,
-    pub(super) reports: Sender<Command, Unparker>,
+    paths: Paths,
+    files: Files,
+    reports: Sender<Command, Unparker>,
 }
 
 impl Persister {
+    /// Looks at the files before anything is served.
+    pub(super) fn new(paths: Paths, reports: Sender<Command, Unparker>) -> Self {
+        let files = Files::open(&paths);
+        Self {
+            paths,
+            files,
+            reports,
+        }
+    }
+
     /// Runs until `stop` is raised and every job sent before that is reported.
     pub(super) fn run(
-        self,
+        mut self,
         mut jobs: Receiver<PersistJob, Unparker>,
         parker: &Parker,
         stop: &Flag,
     ) {
-        let mut files = Files::open(&self.paths);
         loop {
             let stopping = stop.is_raised();
-            let drained = jobs.drain(PERSIST_JOBS_MAX, |job| {
-                self.perform(&job, &mut files, parker);
-            });
+            let drained = jobs.drain(PERSIST_JOBS_MAX, |job| self.perform(&job, parker));
             if drained.count == 0 {
                 if stopping {
                     return;
@@ -51,10 +59,10 @@ impl Persister {
         }
     }
 
-    fn perform(&self, job: &PersistJob, files: &mut Files, parker: &Parker) {
+    fn perform(&mut self, job: &PersistJob, parker: &Parker) {
         let (path, store) = match job.ticket.file {
-            PersistFile::KvConfig => (&self.paths.kv_config, &mut files.kv_config),
-            PersistFile::Properties => (&self.paths.properties, &mut files.properties),
+            PersistFile::KvConfig => (&self.paths.kv_config, &mut self.files.kv_config),
+            PersistFile::Properties => (&self.paths.properties, &mut self.files.properties),
         };
         let result = match store.replace(&job.content.to_bytes()) {
             Ok(shortcomings) => {
@@ -78,6 +86,7 @@ impl Persister {
 }
 
 /// What is written.
+#[derive(Debug)]
 struct Files {
     kv_config: Store,
     properties: Store,

@@ -282,10 +282,7 @@ fn start_persister(
 > {
     let (parker, waker) = parker();
     let (jobs, job_receiver) = mailbox(PERSIST_JOBS_MAX, waker.clone());
-    let persister = Persister {
-        paths,
-        reports: wiring.commands.clone(),
-    };
+    let persister = Persister::new(paths, wiring.commands.clone());
     let stop = Flag::new();
     let stopped = stop.clone();
     let handle = spawn("persister", move || {

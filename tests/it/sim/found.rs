@@ -323,6 +323,48 @@ fn who_is_not_read_while_its_answers_wait_is_not_closed_for_a_stop_of_the_proces
     });
 }
 
+/// Of the simulator: it did not know that who has stalled may be closed though its end has arrived behind the poll.
+#[test]
+fn who_had_stalled_may_be_closed_though_all_it_sent_has_come_with_its_end() {
+    assert_passes(&Script {
+        start: vec![],
+        room: Room::WIDE,
+        steps: vec![
+            send(
+                0,
+                register(Registration {
+                    padding: 131072,
+                    ..usual("a", "h1:1")
+                }),
+            ),
+            Deliver {
+                slot: 0,
+                bytes: 66536,
+            },
+            Work,
+            send(
+                1,
+                register(Registration {
+                    padding: 131072,
+                    ..usual("c", "h2:1")
+                }),
+            ),
+            Deliver {
+                slot: 1,
+                bytes: 66536,
+            },
+            Work,
+            Finish { slot: 0 },
+            Stall {
+                slot: 5,
+                millis: 60000,
+            },
+            Stall { slot: 0, millis: 1 },
+        ],
+        ending: Ending::Leave,
+    });
+}
+
 fn assert_passes(script: &Script) {
     let printed = script.to_string();
     let squeezed = |text: &str| text.replace(|letter| ", \n".contains(letter), "");

@@ -191,7 +191,10 @@ impl Peer {
             Conduct::Broken | Conduct::Unlawful => true,
             Conduct::Lawful | Conduct::Finishes => is_over || has_stalled,
             Conduct::Finished(at) => {
-                is_over || at.after(LINGER_TIMEOUT) <= asked_at || self.is_served(office)
+                is_over
+                    || has_stalled
+                    || at.after(LINGER_TIMEOUT) <= asked_at
+                    || self.is_served(office)
             }
         }
     }
