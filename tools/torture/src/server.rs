@@ -50,16 +50,13 @@ impl Home {
         let state = folder.path().join("state");
         fs::create_dir(&state)?;
         let conf = write_conf(&state, 0, settings)?;
-        let home = Home {
+        Ok(Home {
             folder,
             conf,
             state,
             binary: std::path::absolute(binary)?,
             environment: Vec::new(),
-        };
-        // A server keeps its KV file open: it shall have one from the beginning, so that descriptors can be compared.
-        fs::write(home.kv_file(), r#"{"configTable":{}}"#)?;
-        Ok(home)
+        })
     }
 
     /// Starts servers with this variable.

@@ -136,6 +136,8 @@ pub(super) fn run(context: &Context, record: &mut Record) -> Result<()> {
     record.figure("peers of each kind", context.size.count);
     let mut client = Peer::open(server.address())?;
     client.must(&route(TOPIC))?;
+    // A server that has written its configuration keeps the file open.
+    client.must(&set(IDLE_KEY, "119"))?;
     let before = server.usage()?;
     for kind in KINDS {
         if kind.after == IDLE {

@@ -96,6 +96,8 @@ pub(super) fn run(context: &Context, record: &mut Record) -> Result<()> {
     let mut random = fastrand::Rng::with_seed(context.seed);
     let home = Home::new(&context.binary, &[])?;
     let mut tally = Tally::default();
+    // A server that has a KV file keeps it open.
+    fs::write(home.kv_file(), r#"{"configTable":{}}"#)?;
     let mut server = home.start()?;
     let before = server.usage()?;
     let mut kv = Kv::default();
