@@ -13,7 +13,7 @@ pub(crate) const HELP: &str = "\
 usage: cargo bench --bench contention -- load [options]
 
   --full            all paces of all writes, not the telling ones
-  --seconds S       how long a cell takes, 0.5
+  --seconds S       how long a cell takes, 0.01 to 600 (0.5)
   --entries N       pairs of a topic and a broker; may be repeated; 1000, 100000 and 1000000
   --design NAME     only this one; may be repeated
   --json FILE       writes the figures
@@ -77,8 +77,13 @@ impl Options {
                 Arg::Long("full") => options.cells = full(),
                 Arg::Long("seconds") => {
                     let seconds: f64 = parser.value()?.parse()?;
-                    options.duration = Duration::try_from_secs_f64(seconds)
-                        .map_err(|error| format!("--seconds {seconds}: {error}"))?;
+                    if !(0.01..=600.0).contains(&seconds) {
+                        return Err(format!(
+                            "--seconds {seconds}; allowed are numbers from 0.01 to 600"
+                        )
+                        .into());
+                    }
+                    options.duration = Duration::from_secs_f64(seconds);
                 }
                 Arg::Long("entries") => {
                     let count: usize = parser.value()?.parse()?;

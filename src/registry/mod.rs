@@ -10,6 +10,7 @@
 //! * commands are applied in the order they came, and what ends a broker names the life it ends (its connections, its
 //!   generation, its timestamp at that moment), so an acknowledged registration is never undone by an older event.
 
+mod breather;
 pub mod command;
 mod config_update;
 mod declared;
@@ -34,6 +35,7 @@ use std::{
     vec::Drain,
 };
 
+pub use breather::Breather;
 pub use command::Command;
 use command::ReplyTo;
 pub use effect::{Effect, FileContent};
@@ -71,6 +73,7 @@ pub struct Registry {
     name_conflicts: register::NameConflicts,
     /// The server says goodbye: nobody is expired or missed any more, so that routes stay as they are.
     draining: bool,
+    breather: Box<dyn Breather>,
 }
 
 impl Registry {
@@ -108,7 +111,13 @@ impl Registry {
             config: config_update::ConfigWriter::default(),
             name_conflicts: register::NameConflicts::default(),
             draining: false,
+            breather: Box::new(()),
         }
+    }
+
+    /// Has it interrupted in long work. Without this nothing does.
+    pub fn breathe_with(&mut self, breather: impl Breather + 'static) {
+        self.breather = Box::new(breather);
     }
 
     /// The state before any command: what readers see until the first publication.
@@ -140,6 +149,7 @@ impl Registry {
 
     /// Ends a batch: starts the file writes it asks for and hands out what came of it.
     pub fn publish(&mut self) -> Published<'_> {
+        self.breather.finished();
         self.start_kv_persist();
         self.start_config_persist();
         let snapshot = self.changed.then(|| {

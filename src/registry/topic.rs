@@ -56,6 +56,7 @@ impl Registry {
         broker: BrokerIndex,
         queues: Queues,
     ) -> SetQueues {
+        self.breather.breathe();
         let hash = self.working.hasher.hash(name.as_bytes());
         let known = self.working.topics.get(hash, name.as_bytes());
         let from = match known {
@@ -249,6 +250,7 @@ impl Registry {
     /// Takes these brokers' slots and mappings out of a topic, and the topic away if nothing is left of it. The groups' own lists
     /// of topics are the caller's to keep. They come sorted. Says whether the topic is gone.
     pub(super) fn leave_topic(&mut self, id: TopicId, leaving: &[BrokerIndex]) -> bool {
+        self.breather.breathe();
         for broker in leaving {
             self.groups.get_mut(*broker).declared.forget();
         }

@@ -30,14 +30,20 @@ impl Clock {
     /// The moment. Read once a turn, after its wait: every rule of the turn sees the same.
     #[must_use]
     pub fn now(&self) -> Timestamp {
-        Timestamp::from_millis(0).after(self.started.elapsed())
+        Timestamp::from_millis(0).after(self.elapsed())
+    }
+
+    /// How long it has counted.
+    #[must_use]
+    pub fn elapsed(&self) -> Duration {
+        self.started.elapsed()
     }
 
     /// How long something takes.
     pub fn time<T>(&self, work: impl FnOnce() -> T) -> (T, Duration) {
-        let before = self.started.elapsed();
+        let before = self.elapsed();
         let done = work();
-        (done, self.started.elapsed() - before)
+        (done, self.elapsed() - before)
     }
 
     /// How long to wait for `deadline`; without one, until something happens.

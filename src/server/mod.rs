@@ -6,6 +6,7 @@
 //! [`message`] and [`writer`], which need no thread, are public for those who run them under other schedulers than the machine's.
 
 mod acceptor;
+mod breather;
 pub mod clock;
 pub mod config_file;
 pub mod descriptors;

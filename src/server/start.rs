@@ -13,6 +13,7 @@ use mio::{Poll, net::TcpStream};
 use super::{
     Server, Thread, WorkerThread,
     acceptor::{self, Acceptor},
+    breather::WriterBreather,
     clock::Clock,
     helper::HelperThread,
     listener,
@@ -107,7 +108,8 @@ pub(super) fn start(mut config: Config, kv: KvTable) -> Result<Server, StartErro
     };
     // Peers choose the names that are hashed; the standard library's hasher is where randomness comes from without more ado.
     let hash_seed = RandomState::new().hash_one(0);
-    let registry = Registry::new(config, kv, hash_seed, clock.now());
+    let mut registry = Registry::new(config, kv, hash_seed, clock.now());
+    registry.breathe_with(WriterBreather::new(clock));
     let (publisher, snapshots) = publication(registry.initial_snapshot());
     let (writer_parker, writer_unparker) = parker();
     let (commands, command_receiver) = mailbox(

@@ -1,13 +1,14 @@
 //! The rules of each request that no reported fault covers, one behaviour a test (`docs/protocol.md`).
 
-use std::time::Duration;
+use std::{sync::mpsc, time::Duration};
 
 use serde_json::json;
 use waypost::{
     limits::SCAN_INTERVAL_MIN, processor::look_ahead, protocol::command::RemotingCommand,
+    registry::Breather,
 };
 
-use crate::world::{World, ask, conn, heartbeat, reg, route, topics, unreg};
+use crate::world::{Ask, World, ask, conn, heartbeat, reg, route, topics, unreg};
 
 const ORDER: &str = "ORDER_TOPIC_CONFIG";
 
@@ -18,7 +19,7 @@ fn names(reply: &crate::world::Reply) -> Vec<String> {
     names
 }
 
-fn put(namespace: &str, key: &str, value: &str) -> crate::world::Ask {
+fn put(namespace: &str, key: &str, value: &str) -> Ask {
     ask(100)
         .ext("namespace", namespace)
         .ext("key", key)
@@ -822,7 +823,7 @@ fn what_is_looked_up_ahead_is_the_route_that_was_asked_for() {
         route(""),
     ]
     .iter()
-    .map(crate::world::Ask::frame)
+    .map(Ask::frame)
     .collect();
     let requests: Vec<_> = frames
         .iter()
@@ -833,4 +834,49 @@ fn what_is_looked_up_ahead_is_the_route_that_was_asked_for() {
         .map(Option::is_some)
         .collect();
     assert_eq!(found, [true, false, false, false, true]);
+}
+
+/// Counts where it could interrupt, and the batches.
+#[derive(Debug)]
+struct Counting(mpsc::Sender<&'static str>);
+
+impl Breather for Counting {
+    fn breathe(&mut self) {
+        self.0.send("topic").unwrap();
+    }
+
+    fn finished(&mut self) {
+        self.0.send("batch").unwrap();
+    }
+}
+
+#[test]
+fn long_work_on_many_topics_can_be_interrupted_at_each() {
+    let mut world = World::new();
+    let (seen, counted) = mpsc::channel();
+    world.registry.breathe_with(Counting(seen));
+    let names: Vec<String> = (0..100).map(|number| format!("T{number}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let expect = |what: &str, world: &mut World, ask: &Ask, topics: usize| {
+        assert_eq!(world.send(1, ask).code, 0);
+        let seen: Vec<_> = counted.try_iter().collect();
+        let interrupted = seen.iter().filter(|event| **event == "topic").count();
+        assert_eq!(
+            (interrupted, seen.last()),
+            (topics, Some(&"batch")),
+            "{what}"
+        );
+    };
+    let declared = |version| reg("c", "a", 0, "x:1", &topics(&names), (0, 1, version));
+    let named = |code| ask(code).ext("brokerName", "a");
+    expect("new topics", &mut world, &declared(1), 100);
+    expect("none changed", &mut world, &declared(1), 0);
+    expect("permissions", &mut world, &named(205), 100);
+    expect("all stored anew", &mut world, &declared(2), 100);
+    expect(
+        "a broker leaves",
+        &mut world,
+        &unreg("c", "a", 0, "x:1"),
+        100,
+    );
 }

@@ -157,7 +157,7 @@ class Registering(Disturbed):
 
     def busy(self, bench, server, rate):
         seconds = self.runs * (bench.seconds + bench.warm_up(server) + 1) + 1
-        with bench.load.beside(server, self.registrations, seconds) as beside:
+        with bench.load.beside(server, self.registrations, seconds, gives_way=True) as beside:
             values = self.quiet(bench, server, rate)
             registered = bench.count(beside.wait(), "registration: ")
         values["registrations/s"] = registered.rate

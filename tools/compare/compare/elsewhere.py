@@ -32,13 +32,13 @@ class Bench:
             return json.load(estimates)["median"]["point_estimate"]
 
     def made(self):
-        """When that was."""
-        return datetime.datetime.fromtimestamp(os.path.getmtime(self._file)).strftime("%Y-%m-%d %H:%M")
+        """When that was, in seconds since 1970."""
+        return os.path.getmtime(self._file)
 
 
 def rows(root, target):
     """All rows."""
-    return [*(_compared(target, *ratio) for ratio in _RATIOS), *(_tested(root, *test) for test in _TESTS)]
+    return [*(_compared(root, target, *ratio) for ratio in _RATIOS), *(_tested(root, *test) for test in _TESTS)]
 
 
 _UNCHANGED = (7, "registration of 10,000 topics of which none changes")
@@ -52,17 +52,27 @@ _RATIOS = (
 )
 
 
-def _compared(target, number, title, metric, bound, command, over, under):
+def _changed(root):
+    """When the sources were last written to."""
+    folders = [os.walk(os.path.join(root, name)) for name in ("src", "benches")]
+    return max(os.path.getmtime(os.path.join(folder, name)) for walk in folders for folder, _, names in walk for name in names)
+
+
+def _compared(root, target, number, title, metric, bound, command, over, under):
     wanted = f"{metric} ≤ {bound:g}"
     over, under = (Bench(target, command, path) for path in (over, under))
     try:
         medians = over.median_ns(), under.median_ns()
+        made = min(over.made(), under.made())
     except (OSError, ValueError, KeyError):
         return Row(number, title, wanted, f"no estimates of criterion in target/criterion: {over.command} makes them")
     ratio = medians[0] / medians[1]
     words = " / ".join(f"{median / 1000:.3g}" for median in medians)
-    return Row(number, title, wanted, f"{ratio:.3g} (criterion's medians {words} µs of {under.made()}, by {over.command})",
-               ratio <= bound)
+    date = datetime.datetime.fromtimestamp(made).strftime("%Y-%m-%d %H:%M")
+    is_old = made < _changed(root)
+    measured = f"{ratio:.3g} (criterion's medians {words} µs of {date}, by {over.command}"
+    return Row(number, title, wanted, measured + (", before the sources changed: measure again)" if is_old else ")"),
+               None if is_old else ratio <= bound)
 
 
 # Number, title, what is wanted, the test that fails otherwise.

@@ -1,6 +1,7 @@
 """Drives tools/loadgen: a measured run, or a run beside one."""
 
 import contextlib
+import functools
 import itertools
 import json
 import os
@@ -87,14 +88,14 @@ class Result:
 class Run:
     """A generator at work."""
 
-    def __init__(self, options, processor, placement, server, arguments, seconds, warm_up):
+    def __init__(self, options, pin, server, arguments, seconds, warm_up):
         self.folder = os.path.join(options.folder, "load", f"{next(_numbers):04}")
         self._ready = os.path.join(self.folder, "ready")
         self._seconds = seconds + warm_up
         argv = [options.loadgen, "--target", server.address, *arguments, "--duration", f"{seconds:g}",
                 "--warm-up", f"{warm_up:g}", "--report", "json", "--server-pid", str(server.pid),
                 "--ready-file", self._ready]
-        self.proc = Proc("load generator", placement.pin(processor, argv), self.folder)
+        self.proc = Proc("load generator", pin(argv), self.folder)
 
     def wait_ready(self):
         """Waits until its brokers have registered."""
@@ -134,16 +135,18 @@ class Load:
 
     def begin(self, server, arguments, seconds, warm_up):
         """Starts a measured run."""
-        return Run(self._options, self._placement.load, self._placement, server, arguments, seconds, warm_up)
+        pin = functools.partial(self._placement.pin, self._placement.load)
+        return Run(self._options, pin, server, arguments, seconds, warm_up)
 
     def run(self, server, arguments, seconds, warm_up=None):
         """Makes a measured run."""
         return self.begin(server, arguments, seconds, server.warm_up if warm_up is None else warm_up).wait()
 
     @contextlib.contextmanager
-    def beside(self, server, arguments, seconds):
+    def beside(self, server, arguments, seconds, gives_way=False):
         """A run beside what is done within; its brokers have registered when that begins, and leave when it ends."""
-        run = Run(self._options, self._placement.beside, self._placement, server, arguments, seconds, 0)
+        pin = functools.partial(self._placement.pin_beside, gives_way=gives_way)
+        run = Run(self._options, pin, server, arguments, seconds, 0)
         try:
             run.wait_ready()
             yield run

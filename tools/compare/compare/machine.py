@@ -27,6 +27,12 @@ class Placement:
         """The command line that runs `argv` on a processor."""
         return argv if processor is None else ["taskset", "-c", str(processor), *argv]
 
+    def pin_beside(self, argv, gives_way):
+        """The command line of what runs beside the measured load, and `gives_way` to it if they share a processor: a generator that is
+        kept from sending shows what the two do to each other, and not what the server does."""
+        shares = self.load is not None and self.beside == self.load
+        return self.pin(self.beside, ["chrt", "--idle", "0", *argv] if gives_way and shares else argv)
+
     def text(self):
         """What was placed where."""
         if self.server is None:

@@ -38,6 +38,12 @@ class Report:
         """Says how far the run is."""
         print(text, file=sys.stderr, flush=True)
 
+    def stopped_by(self, signal_name):
+        """Says what is left of a run that is stopped."""
+        done = len(self.outcomes)
+        kept = f"; the table of those is {self.options.folder}/table.md" if done else ""
+        self.note(f"stopped by {signal_name} after {done} of {len(self.options.cases)} cases{kept}")
+
     def save(self):
         """Writes what there is so far."""
         with open(os.path.join(self.options.folder, "table.md"), "w") as out:
@@ -66,10 +72,11 @@ class Report:
 def main(arguments=None):
     """Runs the cases; returns the exit status."""
     options = _parse(arguments)
-    procs.guard()
+    procs.guard()  # for the tests that the report runs
     _raise_limit()
     os.makedirs(options.folder)
     report = Report(options)
+    procs.guard(report.stopped_by)
     placement = machine.Placement()
     report.placement = placement.text()
     ready = {}

@@ -160,12 +160,14 @@ def end_mine():
         proc.kill()
 
 
-def guard():
-    """Makes sure that nothing outlives the suite: at its end, after an error, after a signal."""
+def guard(last_words=None):
+    """Makes sure that nothing outlives the suite: at its end, after an error, after a signal (then `last_words` are called)."""
     atexit.register(end_all)
 
     def give_up(number, _frame):
         end_all()
+        if last_words:
+            last_words(signal.Signals(number).name)
         os._exit(128 + number)  # lanes may hang in a wait; nothing is left to tidy up
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, give_up)

@@ -1,0 +1,122 @@
+//! How the writer lets the workers run in the middle of its work.
+//!
+//! A nice thread is not always a polite one: Linux lets a thread that has begun go on for its whole slice, a millisecond and more, before
+//! one that wakes and has the better claim takes its place. So the writer asks the system now and then who else wants to run. It goes
+//! on at once if nobody does. But one that offers its place all the time gets next to nothing beside workers that never rest, so
+//! it stops asking in a batch that takes too long, and has the share of a nice thread for the rest of it.
+
+use std::time::Duration;
+
+use super::clock::Clock;
+use crate::registry::Breather;
+
+/// So many topics change between two looks at the clock.
+const TOPICS: u32 = 16;
+
+/// How long the writer keeps the processor from a worker. Half of it was no better.
+const STRETCH_MAX: Duration = Duration::from_micros(100);
+
+/// How long a batch is put off for the workers' sake.
+const PATIENCE: Duration = Duration::from_millis(10);
+
+/// The writer's breather. Beside 20 registrations a second that change 2,000 topics each, queries at 100,000/s, all on one processor,
+/// had a p99 of 1.4 to 1.7 ms, and have 0.7, as those of a server that does nothing; the registrations take 8 ms instead of 3.4, and
+/// 30 instead of 12 beside queries without a pause (`tools/compare`, case 5, would notice the loss).
+#[derive(Debug)]
+pub(super) struct WriterBreather {
+    clock: Clock,
+    topics: u32,
+    pace: Pace,
+}
+
+impl WriterBreather {
+    pub(super) fn new(clock: Clock) -> Self {
+        Self {
+            clock,
+            topics: 0,
+            pace: Pace::default(),
+        }
+    }
+}
+
+impl Breather for WriterBreather {
+    fn breathe(&mut self) {
+        self.topics += 1;
+        if self.topics < TOPICS {
+            return;
+        }
+        self.topics = 0;
+        if self.pace.is_due(self.clock.elapsed()) {
+            std::thread::yield_now();
+            self.pace.goes_on(self.clock.elapsed());
+        }
+    }
+
+    fn finished(&mut self) {
+        self.pace = Pace::default();
+    }
+}
+
+/// When a batch is interrupted. Moments are those of one clock.
+#[derive(Debug, Default)]
+struct Pace {
+    /// When the batch was first seen, and when it last went on.
+    seen: Option<(Duration, Duration)>,
+}
+
+impl Pace {
+    fn is_due(&mut self, at: Duration) -> bool {
+        let (began, went_on) = *self.seen.get_or_insert((at, at));
+        at - went_on >= STRETCH_MAX && at - began < PATIENCE
+    }
+
+    fn goes_on(&mut self, at: Duration) {
+        if let Some((_, went_on)) = &mut self.seen {
+            *went_on = at;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START: Duration = Duration::from_hours(1);
+
+    #[test]
+    fn a_short_batch_is_not_interrupted() {
+        let mut pace = Pace::default();
+        assert!(!pace.is_due(START));
+        assert!(!pace.is_due(START + STRETCH_MAX / 2));
+    }
+
+    #[test]
+    fn a_long_one_is_after_each_stretch_however_long_the_break_was() {
+        let mut pace = Pace::default();
+        assert!(!pace.is_due(START));
+        let first = START + STRETCH_MAX;
+        assert!(pace.is_due(first));
+        let back = first + Duration::from_millis(2);
+        pace.goes_on(back);
+        assert!(!pace.is_due(back + STRETCH_MAX / 2));
+        assert!(pace.is_due(back + STRETCH_MAX));
+    }
+
+    #[test]
+    fn one_that_workers_without_rest_put_off_for_too_long_is_interrupted_no_more() {
+        let mut pace = Pace::default();
+        assert!(!pace.is_due(START));
+        assert!(pace.is_due(START + PATIENCE - Duration::from_nanos(1)));
+        assert!(!pace.is_due(START + PATIENCE));
+        assert!(!pace.is_due(START + 100 * PATIENCE));
+    }
+
+    #[test]
+    fn the_next_batch_is_a_new_one() {
+        let mut breather = WriterBreather::new(Clock::start());
+        breather.pace.seen = Some((START, START));
+        breather.finished();
+        assert!(!breather.pace.is_due(START + PATIENCE));
+        assert!(breather.pace.is_due(START + PATIENCE + STRETCH_MAX));
+    }
+}
