@@ -2,25 +2,32 @@
 //!
 //! A number that only its own code can give stays there: what a format can express (`protocol::frame`), how many places a scanner or
 //! a cache in the writer has (`protocol::header_scan`, `registry::topic`), the pace of a sweep (`registry::intern`), versions that wait to
-//! be freed (`sync::snapshot`, fewer under loom), what an operator is shown of a file (`config::file`).
+//! be freed (`sync::snapshot`, fewer under loom), how often the writer lets others through (`server::breather`), how the room for a large
+//! frame grows (`connection::input`), how a worker shares out what waits (`connection::admission`), how far what a broker declares may have shifted
+//! (`registry::declared`), what an operator is shown of a file (`config::file`).
 
 use std::time::Duration;
 
 /// Largest incoming frame in bytes, its 4 length bytes included (spec 1.1). `com.rocketmq.remoting.frameMaxLength`.
 pub const FRAME_LEN_MAX: usize = 16 * 1024 * 1024;
 
-/// Largest text a compressed register body may inflate to (spec Q34). A bomb costs this much, and once it is read 64 bytes for each
-/// topic, of which the shortest takes 20.
+/// Largest text a compressed register body may inflate to (spec Q34). A bomb costs this much.
 pub const INFLATED_LEN_MAX: usize = 4 * FRAME_LEN_MAX;
 
 /// How deep JSON may nest before it is refused: a parser recurses no further (spec 1.2 asks for "hundreds").
 pub const JSON_DEPTH_MAX: usize = 512;
 
-/// Ext fields of one header. Brokers send about twelve; each costs 48 bytes while its frame is looked at, however short it is.
+/// Ext fields of one header. Brokers send about twelve; each costs 32 bytes while its frame is looked at, however short it is,
+/// and as many as 48 more if it cannot be borrowed because of an escape or is null.
 pub const EXT_FIELDS_MAX: usize = 4096;
 
 /// Filter servers of one registration: in memory a short text takes many times its bytes on the wire.
 pub const FILTER_SERVERS_MAX: usize = 4096;
+
+/// Topics of one registration, repeated ones included. Each costs 64 bytes while it is read, and a new one 2 µs of the writer's time: a
+/// second for so many, for which other registrations wait. A plain frame of real ones holds a fifth. A broker that had more
+/// could send them in slices (`enableSplitRegistration`).
+pub const TOPICS_OF_REGISTRATION_MAX: usize = 500_000;
 
 /// Static-topic mappings of one registration, repeated ones included, for the same reason. A real one has 100 bytes and more, so
 /// a frame holds fewer.

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 /// Lets other threads have the processor in the middle of long work. The registry says where that may be; whoever runs it, whether
 /// and how. A `()` never does.
 pub trait Breather: Debug + Send {
-    /// Between two topics that change, which are a microsecond or so apart.
+    /// Between two steps of a microsecond or so each: topics that change, handfuls of topics that are compared.
     fn breathe(&mut self);
 
     /// The batch is done. Its length counts anew.

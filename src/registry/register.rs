@@ -283,6 +283,7 @@ impl Registry {
         let mut log = TopicLog::default();
         // In handfuls, whose topics are looked up together, so that their cache misses overlap.
         for places in unknown.chunks(LOOK_AHEAD_MAX) {
+            self.breather.breathe();
             for (place, queues, is_as_declared) in self.compared(index, topics, places, how) {
                 let name = &topics[place].name;
                 if let Some(queues) = queues {

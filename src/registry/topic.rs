@@ -190,6 +190,7 @@ impl Registry {
 
     /// Stores a static-topic mapping (spec 3.3 step 10). One name has one mapping: whoever sends it last owns it.
     pub(super) fn set_mapping(&mut self, name: &TopicName, mapping: Mapping) {
+        self.breather.breathe();
         let hash = self.working.hasher.hash(name.as_bytes());
         if self.working.topics.get(hash, name.as_bytes()).is_none() {
             self.topic_at(hash, name, |_| ());

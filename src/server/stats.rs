@@ -1,6 +1,7 @@
 //! What the writer's turns cost: one water-mark line a minute, and none while nothing happens.
 //!
-//! A turn is what a registration waits for, so its tail is the first thing to look at when brokers complain of slow answers.
+//! A turn is what a registration waits for, so its tail is the first thing to look at when brokers complain of slow answers. What the
+//! writer gave way to others meanwhile is in it.
 
 use std::time::Duration;
 

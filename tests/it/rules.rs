@@ -4,7 +4,9 @@ use std::{sync::mpsc, time::Duration};
 
 use serde_json::json;
 use waypost::{
-    limits::SCAN_INTERVAL_MIN, processor::look_ahead, protocol::command::RemotingCommand,
+    limits::{LOOK_AHEAD_MAX, SCAN_INTERVAL_MIN},
+    processor::look_ahead,
+    protocol::command::RemotingCommand,
     registry::Breather,
 };
 
@@ -842,7 +844,7 @@ struct Counting(mpsc::Sender<&'static str>);
 
 impl Breather for Counting {
     fn breathe(&mut self) {
-        self.0.send("topic").unwrap();
+        self.0.send("step").unwrap();
     }
 
     fn finished(&mut self) {
@@ -851,28 +853,29 @@ impl Breather for Counting {
 }
 
 #[test]
-fn long_work_on_many_topics_can_be_interrupted_at_each() {
+fn long_work_on_topics_can_be_interrupted_at_each_step() {
     let mut world = World::new();
     let (seen, counted) = mpsc::channel();
     world.registry.breathe_with(Counting(seen));
     let names: Vec<String> = (0..100).map(|number| format!("T{number}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let expect = |what: &str, world: &mut World, ask: &Ask, topics: usize| {
+    let expect = |what: &str, world: &mut World, ask: &Ask, steps: usize| {
         assert_eq!(world.send(1, ask).code, 0);
         let seen: Vec<_> = counted.try_iter().collect();
-        let interrupted = seen.iter().filter(|event| **event == "topic").count();
+        let interrupted = seen.iter().filter(|event| **event == "step").count();
         assert_eq!(
             (interrupted, seen.last()),
-            (topics, Some(&"batch")),
+            (steps, Some(&"batch")),
             "{what}"
         );
     };
     let declared = |version| reg("c", "a", 0, "x:1", &topics(&names), (0, 1, version));
     let named = |code| ask(code).ext("brokerName", "a");
-    expect("new topics", &mut world, &declared(1), 100);
+    let compared = names.len().div_ceil(LOOK_AHEAD_MAX);
+    expect("new topics", &mut world, &declared(1), compared + 100);
     expect("none changed", &mut world, &declared(1), 0);
     expect("permissions", &mut world, &named(205), 100);
-    expect("all stored anew", &mut world, &declared(2), 100);
+    expect("all stored anew", &mut world, &declared(2), compared + 100);
     expect(
         "a broker leaves",
         &mut world,

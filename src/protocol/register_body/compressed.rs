@@ -9,7 +9,7 @@
 
 use super::{check_room, read_filter_servers};
 use crate::{
-    limits::MAPPINGS_MAX,
+    limits::{MAPPINGS_MAX, TOPICS_OF_REGISTRATION_MAX},
     protocol::{
         body::{
             BodyError, DataVersion, QueueSettings, RegisterBrokerBody, TopicConfig,
@@ -39,6 +39,12 @@ pub(super) fn decode(
     reader.end()?;
 
     let topic_count = items.count("topic count")?;
+    // Room for the last of them.
+    check_room(
+        topic_count.saturating_sub(1),
+        "topics",
+        TOPICS_OF_REGISTRATION_MAX,
+    )?;
     // The count is the peer's word; the room taken is for no more topics than the bytes left can hold.
     body.topics = Vec::with_capacity(topic_count.min(items.0.len() / TOPIC_ITEM_LEN_MIN));
     for topic_index in 0..topic_count {

@@ -19,7 +19,9 @@ use super::{
     json::Reader,
     name::TopicName,
 };
-use crate::limits::{FILTER_SERVERS_MAX, MAPPINGS_MAX, QUEUE_DATAS_MAX};
+use crate::limits::{
+    FILTER_SERVERS_MAX, MAPPINGS_MAX, QUEUE_DATAS_MAX, TOPICS_OF_REGISTRATION_MAX,
+};
 
 /// The checksum of a registration keeps the lower 31 bits of CRC-32 (spec 2.3).
 const CRC_MASK: u32 = 0x7fff_ffff;
@@ -177,8 +179,9 @@ fn read_topic_table(reader: &mut Reader<'_>) -> Result<Vec<TopicConfig>, BodyErr
             if topics.is_empty() {
                 // The others are about as long. Room that is asked for at once is not copied as it grows.
                 let (len, left) = lens;
-                topics.reserve_exact(1 + left / len);
+                topics.reserve_exact((1 + left / len).min(TOPICS_OF_REGISTRATION_MAX));
             }
+            check_room(topics.len(), "topics", TOPICS_OF_REGISTRATION_MAX)?;
             topics.push(topic);
             continue;
         }
@@ -191,6 +194,7 @@ fn read_topic_table(reader: &mut Reader<'_>) -> Result<Vec<TopicConfig>, BodyErr
             settings,
         }) = entry
         {
+            check_room(topics.len(), "topics", TOPICS_OF_REGISTRATION_MAX)?;
             topics.push(TopicConfig {
                 name: TopicName::from(name.as_ref()),
                 settings,

@@ -5,7 +5,7 @@ use std::hint::black_box;
 
 use super::with_json_header;
 use crate::{
-    limits::{FILTER_SERVERS_MAX, MAPPINGS_MAX, QUEUE_DATAS_MAX},
+    limits::{FILTER_SERVERS_MAX, MAPPINGS_MAX, QUEUE_DATAS_MAX, TOPICS_OF_REGISTRATION_MAX},
     protocol::{
         body::BodyError,
         header::DecodeError,
@@ -134,6 +134,23 @@ fn very_many_repetitions_count_once() {
     match decode_kv_file(file.as_bytes()) {
         Ok(KvFile::Table(table)) => assert_eq!(table["ns"].len(), 1),
         other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn more_topics_than_the_writer_takes_in_one_step_are_refused_however_they_are_written() {
+    let error = BodyError::TooMany {
+        item: "topics",
+        max: TOPICS_OF_REGISTRATION_MAX,
+    };
+    let table = |entry: &str, count: usize| {
+        let table = entry.repeat(count);
+        format!("{{\"topicConfigSerializeWrapper\":{{\"topicConfigTable\":{{{table}}}}}}}")
+    };
+    for entry in ["\"\":{\"topicName\":\"\"},", "'t':{'topicName':'t'},"] {
+        let read = |count| decode_register_body(table(entry, count).as_bytes(), false, 479);
+        assert!(read(TOPICS_OF_REGISTRATION_MAX).is_ok(), "{entry}");
+        assert_eq!(read(TOPICS_OF_REGISTRATION_MAX + 1), Err(error));
     }
 }
 

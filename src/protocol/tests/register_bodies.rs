@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, io::Write};
 use flate2::{Compression, write::ZlibEncoder};
 
 use crate::{
-    limits::INFLATED_LEN_MAX,
+    limits::{INFLATED_LEN_MAX, TOPICS_OF_REGISTRATION_MAX},
     protocol::{
         body::{
             BodyError, DataVersion, QueueSettings, RegisterBrokerBody, TopicConfig,
@@ -438,6 +438,18 @@ fn negative_counts_are_0_and_lengths_that_lie_are_refused() {
     ] {
         assert!(decode_layout(&lie, 479).is_err(), "{lie:?}");
     }
+}
+
+#[test]
+fn a_count_of_more_topics_than_the_writer_takes_in_one_step_is_refused() {
+    let max = i32::try_from(TOPICS_OF_REGISTRATION_MAX).expect("fits");
+    let announcing = |topics| decode_layout(&[item(b"{}"), count(topics)].concat(), 479);
+    let too_many = BodyError::TooMany {
+        item: "topics",
+        max: TOPICS_OF_REGISTRATION_MAX,
+    };
+    assert_eq!(announcing(max + 1), Err(too_many));
+    assert!(matches!(announcing(max), Err(BodyError::Truncated { .. })));
 }
 
 #[test]

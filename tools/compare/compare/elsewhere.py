@@ -53,9 +53,10 @@ _RATIOS = (
 
 
 def _changed(root):
-    """When the sources were last written to."""
-    folders = [os.walk(os.path.join(root, name)) for name in ("src", "benches")]
-    return max(os.path.getmtime(os.path.join(folder, name)) for walk in folders for folder, _, names in walk for name in names)
+    """When the sources were last written to, and what they are built of."""
+    folders = [os.walk(os.path.join(root, name)) for name in ("src", "benches", "tools/loadgen/src")]
+    files = [os.path.join(folder, name) for walk in folders for folder, _, names in walk for name in names]
+    return max(map(os.path.getmtime, [*files, os.path.join(root, "Cargo.toml"), os.path.join(root, "Cargo.lock")]))
 
 
 def _compared(root, target, number, title, metric, bound, command, over, under):
@@ -71,7 +72,7 @@ def _compared(root, target, number, title, metric, bound, command, over, under):
     date = datetime.datetime.fromtimestamp(made).strftime("%Y-%m-%d %H:%M")
     is_old = made < _changed(root)
     measured = f"{ratio:.3g} (criterion's medians {words} µs of {date}, by {over.command}"
-    return Row(number, title, wanted, measured + (", before the sources changed: measure again)" if is_old else ")"),
+    return Row(number, title, wanted, measured + (", before the sources changed: run it again)" if is_old else ")"),
                None if is_old else ratio <= bound)
 
 
@@ -95,3 +96,6 @@ def _tested(root, number, title, wanted, test):
     if " 0 passed" in run.stdout:  # there is no such test, or it does not compile
         return Row(number, title, wanted, f"{words} ran no test")
     return Row(number, title, wanted, f"{words} {'passed' if run.returncode == 0 else 'FAILED'}", run.returncode == 0)
+
+
+NUMBERS = {str(number) for number, *_ in (*_RATIOS, *_TESTS)}

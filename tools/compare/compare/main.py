@@ -121,6 +121,8 @@ def _parse(arguments):
         sys.exit(0)
     chosen = options.cases.split(",")
     names = options.servers.split(",")
+    if there := [word for word in chosen if word in elsewhere.NUMBERS and word not in numbers]:
+        parser.error(f"{' and '.join(there)}: measured by a bench or a test, which README.md names; the table has what they said last")
     if unknown := [word for word in chosen if word not in numbers] + [word for word in names if word not in KNOWN]:
         parser.error(f"unknown: {', '.join(unknown)}; there are the cases {', '.join(numbers)} and the servers {', '.join(KNOWN)}")
     if not 1 <= options.rounds <= 100 or not 0.1 <= options.seconds <= 600:
