@@ -169,9 +169,8 @@ def guard(last_words=None):
             end_all()
             if last_words:
                 last_words(signal.Signals(number).name)
-        except RuntimeError:  # it was in the middle of a line
-            pass
-        os._exit(128 + number)  # lanes may hang in a wait; nothing is left to tidy up
+        finally:  # nobody may be there to be told, or it was in the middle of a line
+            os._exit(128 + number)  # lanes may hang in a wait; nothing is left to tidy up
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, give_up)
 
