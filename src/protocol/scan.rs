@@ -43,6 +43,14 @@ impl<'a> Scan<'a> {
         (self.bytes().first_chunk::<LEN>()? == literal).then(|| self.at += LEN)
     }
 
+    /// Steps over bytes that are known; the library compares them as many at a time as the processor can.
+    #[inline]
+    pub(super) fn same(&mut self, known: &[u8]) -> Option<()> {
+        self.bytes()
+            .starts_with(known)
+            .then(|| self.at += known.len())
+    }
+
     /// Whether another member follows; the comma or the bracket is read.
     pub(super) fn goes_on(&mut self) -> Option<bool> {
         let byte = *self.bytes().first()?;

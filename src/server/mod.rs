@@ -17,6 +17,7 @@ mod listener;
 pub mod message;
 mod notifier;
 mod persister;
+pub mod priority;
 pub mod signal;
 mod start;
 mod stats;

@@ -20,6 +20,7 @@ use super::{
     message::{Notice, Order, PollWaker},
     notifier::{self, Notifier},
     persister::{Paths, Persister},
+    priority,
     worker::{self, Sockets},
     writer::{Errands, WorkerDoor, Writer},
 };
@@ -38,9 +39,6 @@ use crate::{
         outbox::Outbox,
     },
 };
-
-/// How nice the threads are that nobody's query waits for (`tools/compare`, cases 4 and 5).
-const YIELDING_NICE: i32 = 10;
 
 /// Why a server could not start.
 #[derive(Debug)]
@@ -347,17 +345,13 @@ fn polled(thread: &str, token: mio::Token) -> Result<(Poll, PollWaker), StartErr
     Ok((poll, waker))
 }
 
-/// A thread that yields its processor to the workers: readers wait for them, and for nobody else. It still has a tenth of a
-/// processor that is never idle.
+/// A thread that yields its processor to the workers.
 fn spawn_yielding(
     name: &str,
     body: impl FnOnce() + Send + 'static,
 ) -> Result<JoinHandle<()>, StartError> {
     spawn(name, move || {
-        let this_thread = rustix::thread::gettid();
-        if let Err(error) = rustix::process::setpriority_process(Some(this_thread), YIELDING_NICE) {
-            tracing::debug!("this thread keeps its priority: {error}");
-        }
+        priority::yield_to_workers();
         body();
     })
 }

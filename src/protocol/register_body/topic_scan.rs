@@ -14,6 +14,9 @@ use crate::protocol::{
 /// What a member has at most, if it names nothing twice.
 const VALUES: usize = 6;
 
+/// How many members have the same numbers, other than the model's, before the next becomes the model.
+const OTHERS_MAX: usize = 3;
+
 /// A member of a topic table, `"topic":{...}`, that was read in full, by which those that follow are read: brokers write them all
 /// alike (`cargo bench --bench codec`, `register_body`). One that is not like it takes its place.
 #[derive(Debug, Default)]
@@ -22,6 +25,10 @@ pub(super) struct Members<'a> {
     read: Read<'a>,
     /// In their order, none of them twice.
     values: SmallVec<[Value; VALUES]>,
+    /// Where among them the topic's name is.
+    name_at: Option<usize>,
+    /// The numbers of the last members, if they are not the model's, and how many had them.
+    others: (QueueSettings, usize),
 }
 
 /// A value of the model that may be another in the next member.
@@ -83,7 +90,50 @@ impl<'a> Members<'a> {
         Some((read.topic()?, comma_len + len))
     }
 
-    fn read_by_model(&self, text: &'a str) -> Option<(Read<'a>, usize)> {
+    /// Reads a member that is the model but for its values. Neighbours mostly have the same numbers, whatever the first one had.
+    fn read_by_model(&mut self, text: &'a str) -> Option<(Read<'a>, usize)> {
+        let (others, count) = self.others;
+        if count == 0
+            && let Some(read) = self.read_same(text)
+        {
+            return Some(read);
+        }
+        if count > OTHERS_MAX {
+            return None;
+        }
+        let (read, len) = self.read_alike(text)?;
+        self.others = if read.settings == self.read.settings {
+            (others, 0)
+        } else if read.settings == others {
+            (others, count + 1)
+        } else {
+            (read.settings, 1)
+        };
+        Some((read, len))
+    }
+
+    /// Reads a member with the model's numbers: what it has between the two texts, and behind them, is compared as a whole.
+    fn read_same(&self, text: &'a str) -> Option<(Read<'a>, usize)> {
+        let key = &self.values.first()?.place;
+        let name = &self.values[self.name_at?].place;
+        let (model, mut scan) = (self.model.as_bytes(), Scan::new(text.as_bytes()));
+        scan.expect(b'"')?;
+        let topic = scan.plain();
+        scan.same(&model[key.end..name.start])?;
+        let start = scan.len();
+        // Mostly the two are the same; where the name is longer something else than the quote follows.
+        scan.same(topic)?;
+        let name_text = text.get(start..scan.len())?;
+        scan.same(&model[name.end..])?;
+        let read = Read {
+            name: Some(name_text),
+            ..self.read
+        };
+        Some((read, scan.len()))
+    }
+
+    /// Reads a member that differs from the model in any of its values.
+    fn read_alike(&self, text: &'a str) -> Option<(Read<'a>, usize)> {
         if self.model.is_empty() {
             return None;
         }
@@ -107,6 +157,8 @@ impl<'a> Members<'a> {
     fn read_model(&mut self, text: &'a str) -> Option<(Read<'a>, usize)> {
         self.model = "";
         self.values.clear();
+        self.name_at = None;
+        self.others = (QueueSettings::default(), 0);
         let (mut read, mut scan) = (Read::default(), Scan::new(text.as_bytes()));
         let key = scan.string()?;
         self.values.push(Value {
@@ -128,6 +180,10 @@ impl<'a> Members<'a> {
         }
         self.model = &text[..scan.len()];
         self.read = read;
+        self.name_at = self
+            .values
+            .iter()
+            .position(|value| value.kind == Kind::Name);
         Some((read, scan.len()))
     }
 }
@@ -264,10 +320,14 @@ mod tests {
         })
     }
 
-    /// Usual ones with other values.
+    /// Usual ones with other values, of which some are those of the one before.
     fn usual() -> impl Strategy<Value = String> {
-        ("[a-z%é]{0,20}", "[a-z]{0,3}", 0..1000, -5..1_000_000_000, any::<bool>()).prop_map(|(topic, key, perm, read, again)| {
+        let perm = prop_oneof![Just(6), 0..1000];
+        let read = prop_oneof![Just(8), -5..1_000_000_000];
+        let key = prop_oneof![Just(None), "[a-z]{0,3}".prop_map(Some)];
+        ("[a-z%é]{0,20}", key, perm, read, prop::bool::weighted(0.2)).prop_map(|(topic, key, perm, read, again)| {
             let again = if again { ",\"perm\":7" } else { "" };
+            let key = key.unwrap_or_else(|| topic.clone());
             format!(r#""{key}":{{"perm":{perm},"readQueueNums":{read}{again},"topicName":"{topic}"}}"#)
         })
     }
