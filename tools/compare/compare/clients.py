@@ -167,7 +167,7 @@ class LongAnswers:
 
     def _run(self):
         try:
-            with socket.create_connection(wire.split(self._server.address), timeout=30) as sock:
+            with socket.create_connection(wire.split(self._server.long_address), timeout=30) as sock:
                 due = time.monotonic()
                 while not self._stop.wait(max(due - time.monotonic(), 0)):
                     due += self._pause

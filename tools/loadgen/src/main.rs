@@ -51,11 +51,14 @@ fn execute() -> Result<ExitCode> {
 fn serve_null(options: NullOptions) -> Result<ExitCode> {
     descriptors::raise_limit()?;
     let mut server = NullServer::bind(options.listen, options.reply_bytes, options.write_together)?;
-    let address = server
-        .local_address()
-        .map_err(Error::while_doing("listen"))?;
+    if !options.long_reply_bytes.is_empty() {
+        let lens = options.long_reply_bytes;
+        let address = server.listen_for_long(lens.clone())?;
+        println!("long replies at {address}, of {lens:?} bytes in turns");
+    }
     println!(
-        "null server at {address}, replies of {} bytes",
+        "null server at {}, replies of {} bytes",
+        server.local_address(),
         options.reply_bytes
     );
     let served = server.run(Instant::now() + options.duration);

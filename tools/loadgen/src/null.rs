@@ -2,14 +2,16 @@
 //!
 //! It is what this machine's kernel and this generator can do at most; a server is as good as its distance from it. Replies carry
 //! opaque 0, since writing each request's opaque would mean to read and copy: the generator then takes them in order. All replies have
-//! one length, whatever was asked.
+//! one length, whatever was asked; who asks for lists of everything connects to a second port, where the replies have other lengths.
 //!
 //! Answers leave as soon as a connection has been read, or wait until so many connections have some: a peer that is woken by a write
 //! finds more of them then.
 
 use std::{
     io::{self, ErrorKind, Read, Write},
+    mem,
     net::SocketAddr,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -31,32 +33,57 @@ pub const REPLY_LEN_MIN: usize = 8 + HEADER.len() + 1;
 
 /// Connections that may wait to be accepted; one that finds no place tries again a second later.
 const BACKLOG: i32 = 4_096;
-const LISTENER: Token = Token(usize::MAX);
 const READ_LEN: usize = 64 * 1024;
-/// About what is written at once; more replies than that are written in turns.
-const BLOCK_LEN: usize = 256 * 1024;
+/// What one connection is written before the others have their turn.
+const WRITTEN_PER_TURN: usize = 128 * 1024;
 const CONNECTIONS_MAX: usize = 65_536;
+/// Tokens from here on are those of listeners.
+const LISTENERS: usize = CONNECTIONS_MAX;
+
+/// Longest of the long replies.
+pub const LONG_REPLY_LEN_MAX: usize = 16 * 1024 * 1024;
 
 /// A null server that listens.
 #[derive(Debug)]
 pub struct NullServer {
     poll: Poll,
-    listener: TcpListener,
+    address: SocketAddr,
+    listeners: Vec<Listener>,
     connections: Vec<Option<Peer>>,
-    reply_len: usize,
     /// Connections whose replies are written together.
     write_together: usize,
-    /// Those that wait for it.
+    /// Those that wait for it, or for their next turn.
     unwritten: Vec<usize>,
-    block: Vec<u8>,
     scratch: Vec<u8>,
+}
+
+#[derive(Debug)]
+struct Listener {
+    socket: TcpListener,
+    replies: Arc<Replies>,
+}
+
+/// What the connections of a listener are answered, over and over again.
+#[derive(Debug)]
+struct Replies {
+    lens: Vec<usize>,
+    /// All of them once.
+    period: usize,
+    /// As often as fills a turn.
+    block: Vec<u8>,
 }
 
 #[derive(Debug)]
 struct Peer {
     stream: TcpStream,
     splitter: Splitter,
+    replies: Arc<Replies>,
+    /// Which reply is owed next.
+    next: usize,
+    /// How much of a period is written.
+    sent: usize,
     owed: usize,
+    is_writable: bool,
     is_closed: bool,
 }
 
@@ -67,45 +94,56 @@ impl NullServer {
     /// # Errors
     /// When the address cannot be had, or the replies would be too short or too long.
     pub fn bind(address: SocketAddr, reply_len: usize, write_together: usize) -> Result<Self> {
-        if !(REPLY_LEN_MIN..=REPLY_LEN_MAX).contains(&reply_len) {
-            let text = format!(
-                "replies of {reply_len} bytes; allowed are {REPLY_LEN_MIN} to {REPLY_LEN_MAX}"
-            );
-            return Err(Error::new(text));
-        }
+        let replies = Replies::new(vec![reply_len], REPLY_LEN_MAX)?;
+        let poll = Poll::new().map_err(Error::while_doing("make a poll"))?;
+        let mut server = Self {
+            poll,
+            address,
+            listeners: Vec::new(),
+            connections: Vec::new(),
+            write_together,
+            unwritten: Vec::new(),
+            scratch: vec![0; READ_LEN],
+        };
+        server.address = server.listen(address, replies)?;
+        Ok(server)
+    }
+
+    /// Listens at another free port too, where replies have these lengths in turns; says where.
+    ///
+    /// # Errors
+    /// As for [`Self::bind`].
+    pub fn listen_for_long(&mut self, lens: Vec<usize>) -> Result<SocketAddr> {
+        let replies = Replies::new(lens, LONG_REPLY_LEN_MAX)?;
+        let address = SocketAddr::new(self.address.ip(), 0);
+        self.listen(address, replies)
+    }
+
+    fn listen(&mut self, address: SocketAddr, replies: Replies) -> Result<SocketAddr> {
         let listen = || {
             let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
             socket.set_reuse_address(true)?;
             socket.set_nonblocking(true)?;
             socket.bind(&address.into())?;
             socket.listen(BACKLOG)?;
-            let mut listener = TcpListener::from_std(socket.into());
-            let poll = Poll::new()?;
-            poll.registry()
-                .register(&mut listener, LISTENER, Interest::READABLE)?;
-            io::Result::Ok((poll, listener))
+            let mut socket = TcpListener::from_std(socket.into());
+            let token = Token(LISTENERS + self.listeners.len());
+            self.poll
+                .registry()
+                .register(&mut socket, token, Interest::READABLE)?;
+            io::Result::Ok((socket.local_addr()?, socket))
         };
-        let (poll, listener) =
+        let (address, socket) =
             listen().map_err(Error::while_doing(format_args!("listen on {address}")))?;
-        let reply = reply(reply_len);
-        Ok(Self {
-            poll,
-            listener,
-            connections: Vec::new(),
-            reply_len,
-            write_together,
-            unwritten: Vec::new(),
-            block: reply.repeat(BLOCK_LEN.div_ceil(reply_len)),
-            scratch: vec![0; READ_LEN],
-        })
+        let replies = Arc::new(replies);
+        self.listeners.push(Listener { socket, replies });
+        Ok(address)
     }
 
     /// Where it listens.
-    ///
-    /// # Errors
-    /// Those of the system.
-    pub fn local_address(&self) -> io::Result<SocketAddr> {
-        self.listener.local_addr()
+    #[must_use]
+    pub fn local_address(&self) -> SocketAddr {
+        self.address
     }
 
     /// Serves until `deadline`.
@@ -119,23 +157,25 @@ impl NullServer {
             if left.is_zero() {
                 return Ok(());
             }
-            match self
-                .poll
-                .poll(&mut events, Some(left.min(Duration::from_secs(1))))
-            {
+            let timeout = if self.unwritten.is_empty() {
+                left.min(Duration::from_secs(1))
+            } else {
+                Duration::ZERO
+            };
+            match self.poll.poll(&mut events, Some(timeout)) {
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 outcome => outcome?,
             }
             for event in &events {
-                if event.token() == LISTENER {
-                    self.accept()?;
+                let slot = event.token().0;
+                if slot >= LISTENERS {
+                    self.accept(slot - LISTENERS)?;
                     continue;
                 }
-                let slot = event.token().0;
                 let Some(peer) = &mut self.connections[slot] else {
                     continue;
                 };
-                peer.read(&mut self.scratch, self.reply_len, event.is_read_closed());
+                peer.read(&mut self.scratch, event.is_read_closed());
                 if peer.owed > 0 || peer.is_closed {
                     self.unwritten.push(slot);
                 }
@@ -147,23 +187,26 @@ impl NullServer {
         }
     }
 
-    /// Writes what is owed to those that wait for it, and lets go of those that have closed.
+    /// Writes a turn of what is owed to those that wait for it, and lets go of those that have closed.
     fn write(&mut self) {
-        for slot in self.unwritten.drain(..) {
+        for slot in mem::take(&mut self.unwritten) {
             // A connection can wait twice, for what it sent and for room to write; the second time nothing is left to do.
             let Some(peer) = &mut self.connections[slot] else {
                 continue;
             };
-            let written = peer.write(&self.block, self.reply_len);
-            if written.is_err() || peer.is_closed {
-                self.connections[slot] = None;
+            match peer.write() {
+                Ok(()) if peer.is_closed => self.connections[slot] = None,
+                Ok(()) if peer.owed > 0 && peer.is_writable => self.unwritten.push(slot),
+                Ok(()) => {}
+                Err(_) => self.connections[slot] = None,
             }
         }
     }
 
-    fn accept(&mut self) -> io::Result<()> {
+    fn accept(&mut self, listener: usize) -> io::Result<()> {
+        let Listener { socket, replies } = &self.listeners[listener];
         loop {
-            let mut stream = match self.listener.accept() {
+            let mut stream = match socket.accept() {
                 Ok((stream, _)) => stream,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(error) => return Err(error),
@@ -184,16 +227,38 @@ impl NullServer {
             self.connections[slot] = Some(Peer {
                 stream,
                 splitter: Splitter::default(),
+                replies: Arc::clone(replies),
+                next: 0,
+                sent: 0,
                 owed: 0,
+                is_writable: true,
                 is_closed: false,
             });
         }
     }
 }
 
+impl Replies {
+    fn new(lens: Vec<usize>, len_max: usize) -> Result<Self> {
+        for len in &lens {
+            if !(REPLY_LEN_MIN..=len_max).contains(len) {
+                let text =
+                    format!("replies of {len} bytes; allowed are {REPLY_LEN_MIN} to {len_max}");
+                return Err(Error::new(text));
+            }
+        }
+        let once: Vec<u8> = lens.iter().flat_map(|len| reply(*len)).collect();
+        Ok(Self {
+            period: once.len(),
+            block: once.repeat(WRITTEN_PER_TURN.div_ceil(once.len())),
+            lens,
+        })
+    }
+}
+
 impl Peer {
     /// Reads what is there and counts the replies to it.
-    fn read(&mut self, scratch: &mut [u8], reply_len: usize, to_the_end: bool) {
+    fn read(&mut self, scratch: &mut [u8], to_the_end: bool) {
         loop {
             let count = match self.stream.read(scratch) {
                 Ok(count @ 1..) => count,
@@ -203,7 +268,10 @@ impl Peer {
                     return;
                 }
             };
-            self.owed += self.splitter.frames(&scratch[..count]) * reply_len;
+            for _ in 0..self.splitter.frames(&scratch[..count]) {
+                self.owed += self.replies.lens[self.next];
+                self.next = (self.next + 1) % self.replies.lens.len();
+            }
             // A short read empties the socket, but only a read of 0 tells that the peer has closed.
             if count < scratch.len() && !to_the_end {
                 return;
@@ -211,14 +279,23 @@ impl Peer {
         }
     }
 
-    fn write(&mut self, block: &[u8], reply_len: usize) -> io::Result<()> {
-        while self.owed > 0 {
-            // The bytes owed end with a reply's end, so their number tells where in a reply they begin.
-            let start = (reply_len - self.owed % reply_len) % reply_len;
-            let end = block.len().min(start + self.owed);
-            match self.stream.write(&block[start..end]) {
-                Ok(count) => self.owed -= count,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+    /// Writes a turn's share of what is owed.
+    fn write(&mut self) -> io::Result<()> {
+        let Replies { period, block, .. } = &*self.replies;
+        let mut room = WRITTEN_PER_TURN;
+        self.is_writable = true;
+        while self.owed > 0 && room > 0 {
+            let end = block.len().min(self.sent + self.owed.min(room));
+            match self.stream.write(&block[self.sent..end]) {
+                Ok(count) => {
+                    self.owed -= count;
+                    self.sent = (self.sent + count) % period;
+                    room -= count;
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    self.is_writable = false;
+                    return Ok(());
+                }
                 Err(error) => return Err(error),
             }
         }

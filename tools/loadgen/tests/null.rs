@@ -2,7 +2,8 @@
 
 use std::{
     ffi::OsString,
-    net::{SocketAddr, TcpListener},
+    io::{Read, Write},
+    net::{SocketAddr, TcpListener, TcpStream},
     process::{self, Child},
     sync::mpsc::{Sender, TryRecvError, channel},
     thread,
@@ -72,6 +73,50 @@ fn replies_that_wait_for_more_than_there_are_leave_all_the_same() {
         assert!(phases[0].recorders[0].replies > 100);
         assert_eq!(phases[1].recorders[0].latency.len(), 400);
     }
+}
+
+#[test]
+fn long_replies_come_in_turns_beside_short_ones() {
+    let mut server =
+        NullServer::bind(([127, 0, 0, 1], 0).into(), 1_024, 1).expect("a port is free");
+    let lens = [3_000_000, 500_000];
+    let long = server.listen_for_long(lens.to_vec());
+    let (short, long) = (server.local_address(), long.expect("a port is free"));
+    let (ended, end) = channel::<()>();
+    let serving = thread::spawn(move || {
+        while end.try_recv() == Err(TryRecvError::Empty) {
+            let served = server.run(Instant::now() + Duration::from_millis(10));
+            served.expect("the null server has a poll");
+        }
+    });
+    let request = [0, 0, 0, 1, b' '];
+    let mut lists = TcpStream::connect(long).expect("it listens");
+    let mut queries = TcpStream::connect(short).expect("it listens");
+    for stream in [&lists, &queries] {
+        stream
+            .set_read_timeout(Some(Duration::from_secs(30)))
+            .expect("a timeout");
+    }
+    lists.write_all(&request.repeat(4)).expect("it reads");
+    // Nobody takes the long ones yet.
+    queries.write_all(&request).expect("it reads");
+    assert_eq!(frame_of(&mut queries).len(), 1_020);
+    for len in [lens, lens].concat() {
+        let reply = frame_of(&mut lists);
+        assert_eq!(reply.len(), len - 4);
+        assert!(reply.ends_with(b"  "), "the next one begins behind it");
+    }
+    drop(ended);
+    serving.join().expect("it ends");
+}
+
+/// The next frame, without its length.
+fn frame_of(stream: &mut TcpStream) -> Vec<u8> {
+    let mut prefix = [0; 4];
+    stream.read_exact(&mut prefix).expect("a frame");
+    let mut frame = vec![0; u32::from_be_bytes(prefix) as usize];
+    stream.read_exact(&mut frame).expect("all of it");
+    frame
 }
 
 #[test]
@@ -211,7 +256,7 @@ impl Server {
     fn start(write_together: usize) -> Self {
         let server = NullServer::bind(([127, 0, 0, 1], 0).into(), 1_024, write_together);
         let mut server = server.expect("a port is free");
-        let address = server.local_address().expect("it listens");
+        let address = server.local_address();
         let (stalls, next_stall) = channel();
         thread::spawn(move || {
             loop {

@@ -7,7 +7,7 @@ use lexopt::{Arg, Parser, ValueExt};
 use crate::{
     error::{Error, Result},
     frame::Codec,
-    null::REPLY_LEN_MIN,
+    null::{LONG_REPLY_LEN_MAX, REPLY_LEN_MIN},
     population::Population,
     reply::REPLY_LEN_MAX,
     source::{HeartbeatKind, RegisterKind},
@@ -50,7 +50,13 @@ const RUN_OPTIONS: [&str; 29] = [
 ];
 
 /// The options of a null server.
-const NULL_OPTIONS: [&str; 4] = ["listen", "reply-bytes", "write-together", "duration"];
+const NULL_OPTIONS: [&str; 5] = [
+    "listen",
+    "reply-bytes",
+    "long-reply-bytes",
+    "write-together",
+    "duration",
+];
 
 /// What to do.
 #[derive(Debug)]
@@ -158,12 +164,14 @@ pub struct Options {
 }
 
 /// A null server.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct NullOptions {
     /// Where to listen; a loopback address.
     pub listen: SocketAddr,
     /// Length of each reply.
     pub reply_bytes: usize,
+    /// Lengths of the replies at a second port, which come in turns; without any there is no such port.
+    pub long_reply_bytes: Vec<usize>,
     /// Connections whose replies are written together.
     pub write_together: usize,
     /// How long to serve.
@@ -273,6 +281,7 @@ fn null_options(given: &[(String, String)]) -> Result<NullOptions> {
     let mut options = NullOptions {
         listen: SocketAddr::from(([127, 0, 0, 1], 9876)),
         reply_bytes: 1_024,
+        long_reply_bytes: Vec::new(),
         write_together: 1,
         duration: Duration::from_secs(3_600),
     };
@@ -281,6 +290,11 @@ fn null_options(given: &[(String, String)]) -> Result<NullOptions> {
             "listen" => options.listen = loopback(name, value)?,
             "reply-bytes" => {
                 options.reply_bytes = number(name, value, REPLY_LEN_MIN..=REPLY_LEN_MAX)?;
+            }
+            "long-reply-bytes" => {
+                let lens = value.split(',');
+                let lens = lens.map(|len| number(name, len, REPLY_LEN_MIN..=LONG_REPLY_LEN_MAX));
+                options.long_reply_bytes = lens.collect::<Result<_>>()?;
             }
             "write-together" => options.write_together = number(name, value, 1..=1_024)?,
             "duration" => options.duration = seconds(name, value, 0.1..=86_400.0)?,

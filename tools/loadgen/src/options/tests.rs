@@ -72,6 +72,24 @@ fn a_refusal_says_what_was_found_and_what_is_allowed() {
 }
 
 #[test]
+fn a_null_server_has_long_replies_of_several_lengths() {
+    let null = |lens: &str| {
+        let line = ["null", "--long-reply-bytes", lens].map(OsString::from);
+        match parse(line) {
+            Ok(Command::Null(options)) => Ok(options.long_reply_bytes),
+            Ok(other) => unreachable!("{other:?}"),
+            Err(error) => Err(error.to_string()),
+        }
+    };
+    assert_eq!(null("3200000,500"), Ok(vec![3_200_000, 500]));
+    let refusal = format!(
+        "--long-reply-bytes 20000000; allowed are numbers from {REPLY_LEN_MIN} to {LONG_REPLY_LEN_MAX}"
+    );
+    assert_eq!(null("500,20000000"), Err(refusal));
+    assert!(null("").is_err());
+}
+
+#[test]
 fn an_unknown_option_is_not_asked_for_a_value() {
     for line in [
         "--foo",
