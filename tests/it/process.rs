@@ -1,6 +1,7 @@
 //! The binary itself: its lines, its exit codes, its signals and its files.
 
 use std::{
+    collections::BTreeMap,
     fs,
     io::{BufRead, BufReader, Read},
     net::{SocketAddr, TcpListener},
@@ -237,6 +238,39 @@ fn a_signal_that_was_to_be_ignored_is_and_one_for_the_state_is_answered_with_a_l
     let state = rest.matches("0 topics, 0 broker groups, 0 live brokers");
     // Two signals of a kind that come at once are one.
     assert!((1..=2).contains(&state.count()), "{rest}");
+}
+
+/// How nice each thread of a process is, by name.
+fn niceness(process: &Process) -> BTreeMap<String, i32> {
+    let tasks = fs::read_dir(format!("/proc/{}/task", process.child.id())).unwrap();
+    let nice = |task: fs::DirEntry| {
+        let name = fs::read_to_string(task.path().join("comm")).unwrap();
+        let stat = fs::read_to_string(task.path().join("stat")).unwrap();
+        // The 19th field; the name, which is the second, may have blanks in it.
+        let (_, fields) = stat.rsplit_once(") ").unwrap();
+        let nice = fields.split(' ').nth(16).unwrap().parse().unwrap();
+        (name.trim_end().to_owned(), nice)
+    };
+    tasks.map(|task| nice(task.unwrap())).collect()
+}
+
+#[test]
+fn threads_that_no_query_waits_for_are_nicer_than_those_that_answer() {
+    let process = Home::new().start();
+    let mut client = process.connect();
+    // A thread makes itself nice when it begins, which may be later than the first answer.
+    for _ in 0..10_000 {
+        assert_eq!(client.ask(&route(1, "none")).code, 17);
+        let nice = niceness(&process);
+        let answering = ["acceptor", "worker-0", "persister", "notifier"];
+        let [ordinary, ..] = answering.map(|thread| nice[thread]);
+        assert_eq!(answering.map(|thread| nice[thread]), [ordinary; 4]);
+        let yielding = ["helper", "writer", "log"];
+        if yielding.map(|thread| nice[thread]) == [(ordinary + 10).min(19); 3] {
+            return;
+        }
+    }
+    panic!("{:?}", niceness(&process));
 }
 
 #[test]
