@@ -1,7 +1,6 @@
 //! The binary itself: its lines, its exit codes, its signals and its files.
 
 use std::{
-    collections::BTreeMap,
     fs,
     io::{BufRead, BufReader, Read},
     net::{SocketAddr, TcpListener},
@@ -240,37 +239,37 @@ fn a_signal_that_was_to_be_ignored_is_and_one_for_the_state_is_answered_with_a_l
     assert!((1..=2).contains(&state.count()), "{rest}");
 }
 
-/// How nice each thread of a process is, by name.
-fn niceness(process: &Process) -> BTreeMap<String, i32> {
-    let tasks = fs::read_dir(format!("/proc/{}/task", process.child.id())).unwrap();
-    let nice = |task: fs::DirEntry| {
-        let name = fs::read_to_string(task.path().join("comm")).unwrap();
-        let stat = fs::read_to_string(task.path().join("stat")).unwrap();
-        // The 19th field; the name, which is the second, may have blanks in it.
-        let (_, fields) = stat.rsplit_once(") ").unwrap();
-        let nice = fields.split(' ').nth(16).unwrap().parse().unwrap();
-        (name.trim_end().to_owned(), nice)
-    };
-    tasks.map(|task| nice(task.unwrap())).collect()
+/// How nice a process's threads of these names are. A thread has its name only when it has begun.
+fn niceness<const N: usize>(process: &Process, names: [&str; N]) -> [Option<i32>; N] {
+    let mut found = [None; N];
+    for task in fs::read_dir(format!("/proc/{}/task", process.child.id())).unwrap() {
+        // The second field is the name, in brackets, the 19th how nice it is.
+        let stat = fs::read_to_string(task.unwrap().path().join("stat")).unwrap();
+        let (name, fields) = stat.rsplit_once(") ").unwrap();
+        let (_, name) = name.split_once('(').unwrap();
+        let place = names.iter().position(|wanted| *wanted == name);
+        if let Some(place) = place {
+            found[place] = fields.split(' ').nth(16).map(|nice| nice.parse().unwrap());
+        }
+    }
+    found
 }
 
 #[test]
 fn threads_that_no_query_waits_for_are_nicer_than_those_that_answer() {
     let process = Home::new().start();
     let mut client = process.connect();
+    let (answering, yielding) = (["acceptor", "worker-0"], ["helper", "writer", "log"]);
+    let seen = || (niceness(&process, answering), niceness(&process, yielding));
     // A thread makes itself nice when it begins, which may be later than the first answer.
-    for _ in 0..10_000 {
+    let is_right = (0..10_000).any(|_| {
         assert_eq!(client.ask(&route(1, "none")).code, 17);
-        let nice = niceness(&process);
-        let answering = ["acceptor", "worker-0", "persister", "notifier"];
-        let [ordinary, ..] = answering.map(|thread| nice[thread]);
-        assert_eq!(answering.map(|thread| nice[thread]), [ordinary; 4]);
-        let yielding = ["helper", "writer", "log"];
-        if yielding.map(|thread| nice[thread]) == [(ordinary + 10).min(19); 3] {
-            return;
-        }
-    }
-    panic!("{:?}", niceness(&process));
+        let (answering, yielding) = seen();
+        answering[0].is_some_and(|nice| {
+            answering == [Some(nice); 2] && yielding == [Some((nice + 10).min(19)); 3]
+        })
+    });
+    assert!(is_right, "{:?}", seen());
 }
 
 #[test]
