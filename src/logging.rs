@@ -7,7 +7,7 @@
 
 use std::{
     fmt::{self, Write as _},
-    io, thread,
+    io,
     time::{Duration, SystemTime},
 };
 
@@ -17,7 +17,7 @@ use tracing::{
     level_filters::LevelFilter,
     subscriber,
 };
-use tracing_appender::non_blocking::{ErrorCounter, NonBlocking, NonBlockingBuilder, WorkerGuard};
+use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::{
     fmt::{FmtContext, FormatEvent, FormatFields, format::Writer},
     registry::LookupSpan,
@@ -26,7 +26,6 @@ use tracing_subscriber::{
 use crate::{
     config::Config,
     limits::{LOG_LINES_WAITING_MAX, LOG_MESSAGE_LEN_MAX},
-    server::priority,
 };
 
 /// Where lines go.
@@ -92,6 +91,16 @@ impl LogGuard {
         self.dropped.dropped_lines()
     }
 
+    /// Says how many lines have found the queue full so far, if any: in the log, where they are missing.
+    pub fn report_dropped(&self) {
+        let dropped = self.dropped_lines();
+        if dropped > 0 {
+            tracing::warn!(
+                "{dropped} log lines were dropped so far: they came faster than they could be written (waypost.logLevel says which are wanted)"
+            );
+        }
+    }
+
     /// Whether lines of this process reach this log: false if it had one before.
     #[must_use]
     pub fn is_installed(&self) -> bool {
@@ -101,7 +110,15 @@ impl LogGuard {
 
 /// Starts the process's log.
 pub fn start(options: LogOptions) -> LogGuard {
-    let (writer, worker) = start_writing(options.output);
+    // At the workers' priority: they log as well, and of the lines that they write without a pause a nicer thread lost some.
+    let builder = NonBlockingBuilder::default()
+        .lossy(true)
+        .buffered_lines_limit(LOG_LINES_WAITING_MAX)
+        .thread_name("log");
+    let (writer, worker) = match options.output {
+        Output::Stdout => builder.finish(io::stdout()),
+        Output::Stderr => builder.finish(io::stderr()),
+    };
     let dropped = writer.error_counter();
     let subscriber = tracing_subscriber::fmt()
         .with_max_level(options.level)
@@ -116,31 +133,6 @@ pub fn start(options: LogOptions) -> LogGuard {
         dropped,
         installed,
     }
-}
-
-/// Starts the thread that writes. It yields to the workers, as the writer of the routes does: at ordinary priority it took the
-/// processor from that one between a change and its answer, to write the line that tells of the change.
-fn start_writing(output: Output) -> (NonBlocking, WorkerGuard) {
-    let start = || {
-        let builder = NonBlockingBuilder::default()
-            .lossy(true)
-            .buffered_lines_limit(LOG_LINES_WAITING_MAX)
-            .thread_name("log");
-        match output {
-            Output::Stdout => builder.finish(io::stdout()),
-            Output::Stderr => builder.finish(io::stderr()),
-        }
-    };
-    // A thread is as nice as the one that starts it, and stays so.
-    let started = thread::scope(|scope| {
-        let starter = thread::Builder::new().name("log-start".to_owned());
-        let starter = starter.spawn_scoped(scope, || {
-            priority::yield_to_workers();
-            start()
-        });
-        starter.ok()?.join().ok()
-    });
-    started.unwrap_or_else(start)
 }
 
 /// Formats one event.
@@ -169,7 +161,7 @@ where
         let mut message = Message::default();
         event.record(&mut message);
         write_stamp(&mut writer, since_epoch, self.offset_minutes)?;
-        let thread = thread::current();
+        let thread = std::thread::current();
         let thread = thread.name().unwrap_or("unnamed");
         writeln!(
             writer,
@@ -337,7 +329,7 @@ mod tests {
                 "a"
             )
         });
-        let thread = thread::current();
+        let thread = std::thread::current();
         let thread = thread.name().expect("tests have named threads");
         assert_eq!(all.len(), 1);
         assert_eq!(

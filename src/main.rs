@@ -65,7 +65,7 @@ type Failure = Box<dyn std::error::Error>;
 fn serve(options: &Options) -> Result<ExitCode, Failure> {
     let config = configure(options)?;
     config.validate()?;
-    let _log = logging::start(LogOptions::new(&config, variable("WAYPOST_LOG").as_deref()));
+    let log = logging::start(LogOptions::new(&config, variable("WAYPOST_LOG").as_deref()));
     match descriptors::raise_limit() {
         Ok(limit) => {
             let limit = limit.map_or_else(|| "unlimited".to_owned(), |limit| limit.to_string());
@@ -82,7 +82,13 @@ fn serve(options: &Options) -> Result<ExitCode, Failure> {
     print(&format!(
         "The Name Server boot success. serializeType=JSON, address {address}\n"
     ))?;
-    let ended = signals.run_until_stopped(server.status_reporter(), move || server.shutdown())?;
+    let mut report_status = server.status_reporter();
+    let report = || {
+        report_status();
+        log.report_dropped();
+    };
+    let ended = signals.run_until_stopped(report, move || server.shutdown())?;
+    log.report_dropped();
     Ok(match ended {
         Ended::Orderly => ExitCode::SUCCESS,
         Ended::Hastily => ExitCode::from(KILLED),

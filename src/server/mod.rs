@@ -17,7 +17,7 @@ mod listener;
 pub mod message;
 mod notifier;
 mod persister;
-pub mod priority;
+mod priority;
 pub mod signal;
 mod start;
 mod stats;

@@ -5,12 +5,12 @@ use rustix::{
     thread::gettid,
 };
 
-/// How much nicer than the others the threads are that nobody's query waits for (`tools/compare`, cases 4 to 6).
+/// How much nicer than the others the threads are that nobody's query waits for (`tools/compare`, cases 4 and 5).
 const YIELDING_NICE: i32 = 10;
 
 /// Lets this thread yield its processor to the workers: readers wait for them, and for nobody else. It still has a tenth of a
-/// processor that is never idle. Threads that it starts inherit this, which is how threads of libraries get it.
-pub fn yield_to_workers() {
+/// processor that is never idle.
+pub(super) fn yield_to_workers() {
     let this_thread = Some(gettid());
     // Beyond the nicest there is, the system takes the nicest.
     let nicer = getpriority_process(this_thread)

@@ -12,6 +12,8 @@ use std::{
 
 use tempfile::TempDir;
 
+use waypost::limits::LOG_LINES_WAITING_MAX;
+
 use super::client::{Answer, Client, get_kv, put_kv, request, route};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_mqnamesrv");
@@ -259,17 +261,36 @@ fn niceness<const N: usize>(process: &Process, names: [&str; N]) -> [Option<i32>
 fn threads_that_no_query_waits_for_are_nicer_than_those_that_answer() {
     let process = Home::new().start();
     let mut client = process.connect();
-    let (answering, yielding) = (["acceptor", "worker-0"], ["helper", "writer", "log"]);
+    let (answering, yielding) = (["acceptor", "worker-0", "log"], ["helper", "writer"]);
     let seen = || (niceness(&process, answering), niceness(&process, yielding));
     // A thread makes itself nice when it begins, which may be later than the first answer.
     let is_right = (0..10_000).any(|_| {
         assert_eq!(client.ask(&route(1, "none")).code, 17);
         let (answering, yielding) = seen();
         answering[0].is_some_and(|nice| {
-            answering == [Some(nice); 2] && yielding == [Some((nice + 10).min(19)); 3]
+            answering == [Some(nice); 3] && yielding == [Some((nice + 10).min(19)); 2]
         })
     });
     assert!(is_right, "{:?}", seen());
+}
+
+#[test]
+fn log_lines_that_nobody_takes_are_dropped_and_counted() {
+    let process = Home::new().start();
+    let mut client = process.connect();
+    // Each is a line and more; nobody reads standard output meanwhile, which is a pipe of 64 KiB.
+    let unknown = request(216, 1, &[("topic", "none")], b"");
+    for _ in 0..LOG_LINES_WAITING_MAX / 100 + 20 {
+        client.send(&unknown.repeat(100));
+        (0..100).for_each(|_| _ = client.receive());
+    }
+    process.signal("-TERM");
+    let (status, rest) = process.wait();
+    assert_eq!(status, Some(0));
+    let lines = rest
+        .lines()
+        .filter(|line| line.contains("log lines were dropped so far"));
+    assert_eq!(lines.count(), 1, "{}", rest.lines().last().unwrap_or(""));
 }
 
 #[test]

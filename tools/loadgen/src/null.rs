@@ -52,8 +52,10 @@ pub struct NullServer {
     connections: Vec<Option<Peer>>,
     /// Connections whose replies are written together.
     write_together: usize,
-    /// Those that wait for it, or for their next turn.
+    /// Those that wait for it.
     unwritten: Vec<usize>,
+    /// Those that are owed more than a turn's share, and have the next one behind all that can be read by then.
+    unfinished: Vec<usize>,
     scratch: Vec<u8>,
 }
 
@@ -85,6 +87,8 @@ struct Peer {
     owed: usize,
     is_writable: bool,
     is_closed: bool,
+    /// It is in one of the lists of those that are owed something.
+    is_listed: bool,
 }
 
 impl NullServer {
@@ -103,6 +107,7 @@ impl NullServer {
             connections: Vec::new(),
             write_together,
             unwritten: Vec::new(),
+            unfinished: Vec::new(),
             scratch: vec![0; READ_LEN],
         };
         server.address = server.listen(address, replies)?;
@@ -157,48 +162,57 @@ impl NullServer {
             if left.is_zero() {
                 return Ok(());
             }
-            let timeout = if self.unwritten.is_empty() {
-                left.min(Duration::from_secs(1))
-            } else {
-                Duration::ZERO
-            };
-            match self.poll.poll(&mut events, Some(timeout)) {
-                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                outcome => outcome?,
-            }
-            for event in &events {
-                let slot = event.token().0;
-                if slot >= LISTENERS {
-                    self.accept(slot - LISTENERS)?;
-                    continue;
-                }
-                let Some(peer) = &mut self.connections[slot] else {
-                    continue;
-                };
-                peer.read(&mut self.scratch, event.is_read_closed());
-                if peer.owed > 0 || peer.is_closed {
-                    self.unwritten.push(slot);
-                }
-                if self.unwritten.len() >= self.write_together {
-                    self.write();
-                }
-            }
-            self.write();
+            self.turn(&mut events, left.min(Duration::from_secs(1)))?;
         }
+    }
+
+    /// Waits for events, serves those that have something to read, and then those that have waited for their next turn.
+    fn turn(&mut self, events: &mut Events, timeout: Duration) -> io::Result<()> {
+        let unfinished = mem::take(&mut self.unfinished);
+        let timeout = if unfinished.is_empty() {
+            timeout
+        } else {
+            Duration::ZERO
+        };
+        match self.poll.poll(events, Some(timeout)) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => events.clear(),
+            outcome => outcome?,
+        }
+        for event in &*events {
+            let slot = event.token().0;
+            if slot >= LISTENERS {
+                self.accept(slot - LISTENERS)?;
+                continue;
+            }
+            let Some(peer) = &mut self.connections[slot] else {
+                continue;
+            };
+            peer.read(&mut self.scratch, event.is_read_closed());
+            if (peer.owed > 0 || peer.is_closed) && !peer.is_listed {
+                peer.is_listed = true;
+                self.unwritten.push(slot);
+            }
+            if self.unwritten.len() >= self.write_together {
+                self.write();
+            }
+        }
+        self.unwritten.extend(unfinished);
+        self.write();
+        Ok(())
     }
 
     /// Writes a turn of what is owed to those that wait for it, and lets go of those that have closed.
     fn write(&mut self) {
-        for slot in mem::take(&mut self.unwritten) {
-            // A connection can wait twice, for what it sent and for room to write; the second time nothing is left to do.
+        for slot in self.unwritten.drain(..) {
             let Some(peer) = &mut self.connections[slot] else {
                 continue;
             };
-            match peer.write() {
-                Ok(()) if peer.is_closed => self.connections[slot] = None,
-                Ok(()) if peer.owed > 0 && peer.is_writable => self.unwritten.push(slot),
-                Ok(()) => {}
-                Err(_) => self.connections[slot] = None,
+            let is_written = peer.write().is_ok();
+            peer.is_listed = is_written && peer.owed > 0 && peer.is_writable;
+            if peer.is_listed {
+                self.unfinished.push(slot);
+            } else if !is_written || (peer.is_closed && peer.owed == 0) {
+                self.connections[slot] = None;
             }
         }
     }
@@ -233,6 +247,7 @@ impl NullServer {
                 owed: 0,
                 is_writable: true,
                 is_closed: false,
+                is_listed: false,
             });
         }
     }
@@ -354,6 +369,8 @@ impl Splitter {
 
 #[cfg(test)]
 mod tests {
+    use std::{net::Shutdown, thread};
+
     use super::*;
     use crate::reply::{Hints, Reply, frame_len, inspect};
 
@@ -372,6 +389,43 @@ mod tests {
                 .sum();
             assert_eq!(counted, 6, "in pieces of {piece}");
         }
+    }
+
+    #[test]
+    fn however_much_is_owed_a_connection_is_written_one_share_a_turn() {
+        let lens = vec![3_000_000, 500_000];
+        let total = 2 * lens.iter().sum::<usize>();
+        let mut server = NullServer::bind(([127, 0, 0, 1], 0).into(), 1_024, 1).unwrap();
+        let long = server.listen_for_long(lens).unwrap();
+        let mut sender = std::net::TcpStream::connect(long).unwrap();
+        let mut reader = sender.try_clone().unwrap();
+        let reading = thread::spawn(move || {
+            let mut scratch = vec![0; READ_LEN];
+            let mut left = total;
+            while left > 0 {
+                left -= reader.read(&mut scratch).unwrap();
+            }
+        });
+        let request = [0, 0, 0, 1, b' '];
+        let mut events = Events::with_capacity(16);
+        // Four requests, one of them late, and the peer's end: each comes with an event of its own.
+        sender.write_all(&request.repeat(3)).unwrap();
+        let (mut owed, mut turns) = (0, 0);
+        while !reading.is_finished() {
+            server.turn(&mut events, Duration::from_millis(1)).unwrap();
+            let Some(Some(peer)) = server.connections.first() else {
+                continue;
+            };
+            assert!(peer.owed + WRITTEN_PER_TURN >= owed, "{} {owed}", peer.owed);
+            owed = peer.owed;
+            turns += 1;
+            if turns == 3 {
+                sender.write_all(&request).unwrap();
+                sender.shutdown(Shutdown::Write).unwrap();
+            }
+        }
+        reading.join().unwrap();
+        assert!(turns >= total / WRITTEN_PER_TURN, "{turns}");
     }
 
     #[test]
