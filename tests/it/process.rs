@@ -276,13 +276,17 @@ fn threads_that_no_query_waits_for_are_nicer_than_those_that_answer() {
 
 #[test]
 fn log_lines_that_nobody_takes_are_dropped_and_counted() {
-    let process = Home::new().start();
+    let mut process = Home::new().start();
     let mut client = process.connect();
     // Each is a line and more; nobody reads standard output meanwhile, which is a pipe of 64 KiB.
     let unknown = request(216, 1, &[("topic", "none")], b"");
     for _ in 0..LOG_LINES_WAITING_MAX / 100 + 20 {
         client.send(&unknown.repeat(100));
         (0..100).for_each(|_| _ = client.receive());
+    }
+    // More than the pipe holds, so that the queue has room for what is said of it.
+    for _ in 0..2_000 {
+        process.stdout.read_line(&mut String::new()).unwrap();
     }
     process.signal("-TERM");
     let (status, rest) = process.wait();
