@@ -14,7 +14,7 @@ use crate::protocol::{
 /// What a member has at most, if it names nothing twice.
 const VALUES: usize = 6;
 
-/// How many members have the same numbers, other than the model's, before the next becomes the model.
+/// After so many members in a row with the same numbers, other than the model's, the next becomes the model.
 const OTHERS_MAX: usize = 3;
 
 /// A member of a topic table, `"topic":{...}`, that was read in full, by which those that follow are read: brokers write them all
@@ -98,7 +98,7 @@ impl<'a> Members<'a> {
         {
             return Some(read);
         }
-        if count > OTHERS_MAX {
+        if count == OTHERS_MAX {
             return None;
         }
         let (read, len) = self.read_alike(text)?;
@@ -297,6 +297,28 @@ mod tests {
         let (topic, len) = members.scan(&behind_a_comma).expect("like the one before");
         assert_eq!((topic.name.as_str(), topic.settings.perm), ("Another", 4));
         assert_eq!(len, second.len() + 1);
+    }
+
+    /// What the first one says may be what no other does: `tools/compare`, case 6, has such tables.
+    #[test]
+    fn what_neighbours_have_in_common_becomes_the_model_and_what_changes_all_the_time_does_not() {
+        let with_perm = |perm: i32| USUAL.replace("\"perm\":6", &format!("\"perm\":{perm}"));
+        let texts = [2, 4, 6].map(with_perm);
+        let [first, second, third] = &texts;
+        let mut members = Members::default();
+        members.scan(first).expect("a member");
+        for _ in 0..2 * OTHERS_MAX {
+            members.scan(second).expect("a member");
+            members.scan(third).expect("a member");
+        }
+        assert_eq!(members.read.settings.perm, 2);
+        for _ in 0..OTHERS_MAX {
+            members.scan(second).expect("a member");
+            assert_eq!(members.read.settings.perm, 2);
+        }
+        members.scan(second).expect("a member");
+        assert_eq!(members.read.settings.perm, 4);
+        assert!(members.read_same(second).is_some());
     }
 
     /// Entries that differ little, as a broker writes them, and as one might who wants to be misread.
